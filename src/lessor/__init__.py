@@ -1,0 +1,1 @@
+"""Lessor: temporary, provable authority for coding agents."""

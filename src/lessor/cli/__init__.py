@@ -1,0 +1,1 @@
+"""The command line: it wires the parts together and holds no rule."""

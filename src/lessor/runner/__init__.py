@@ -1,0 +1,1 @@
+"""One agent run, from claim to fenced completion, on this machine."""
