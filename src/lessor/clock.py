@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import threading
 import time
+from functools import lru_cache
+from pathlib import Path
 from typing import Protocol
 
 
@@ -23,6 +25,9 @@ class Clock(Protocol):
 
     def suspended_ms(self) -> int:
         """How long this machine has slept since it booted; 0 where the system can't say."""
+
+    def boot_id(self) -> str:
+        """Which boot `boottime_ms` counts from; empty where the system doesn't say."""
 
     def wait(self, milliseconds: int) -> None:
         """Return after about `milliseconds`."""
@@ -43,6 +48,10 @@ class SystemClock:
         """BOOTTIME minus MONOTONIC: what the machine slept since it booted."""
         return (_boottime_ns() - time.monotonic_ns()) // 1_000_000
 
+    def boot_id(self) -> str:
+        """The kernel's random boot id, or the boot's instant where there is none (macOS)."""
+        return _boot_id()
+
     def wait(self, milliseconds: int) -> None:
         """Return after about `milliseconds`."""
         threading.Event().wait(milliseconds / 1000)
@@ -55,6 +64,7 @@ class ManualClock:
         self._wall = wall_ms
         self._boottime = 0
         self._suspended = 0
+        self._boot = 1
 
     def advance(self, milliseconds: int) -> None:
         """Let `milliseconds` pass for everybody."""
@@ -69,6 +79,16 @@ class ManualClock:
     def step_wall(self, milliseconds: int) -> None:
         """Move the wall clock alone, as a time service or a person does."""
         self._wall += milliseconds
+
+    def reboot(self) -> None:
+        """Start the machine anew: another boot id, a boot clock at zero."""
+        self._boot += 1
+        self._boottime = 0
+        self._suspended = 0
+
+    def boot_id(self) -> str:
+        """The simulated boot."""
+        return f"boot-{self._boot}"
 
     def wall_ms(self) -> int:
         """The simulated wall clock."""
@@ -85,6 +105,15 @@ class ManualClock:
     def wait(self, milliseconds: int) -> None:
         """Advance instead of waiting."""
         self.advance(milliseconds)
+
+
+@lru_cache
+def _boot_id() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        # Truncated to a minute: the wall clock that the instant is computed from may be adjusted.
+        return f"boot-{(time.time_ns() - _boottime_ns()) // 60_000_000_000}"
 
 
 def _boottime_ns() -> int:

@@ -19,7 +19,8 @@ LessorError
 │   ├── StoreCorruptError
 │   ├── StoreNewerError
 │   ├── StoreUnsupportedError
-│   └── StoreUnavailableError
+│   ├── StoreUnavailableError
+│   └── ConstraintError     the database itself forbade a write
 ├── GitError                git refused or can't be run
 │   ├── GitMissingError
 │   ├── NotARepositoryError
@@ -175,6 +176,13 @@ class StoreUnavailableError(StoreError):
 
     code = "store_unavailable"
     exit_code = 75
+
+
+class ConstraintError(StoreError):
+    """The database itself forbade a write that the rules let through; `constraint` names it."""
+
+    code = "constraint"
+    exit_code = 6
 
 
 class GitError(LessorError):

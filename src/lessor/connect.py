@@ -1,0 +1,67 @@
+"""From a URL to Lessor over the store that it names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lessor.clock import Clock
+from lessor.errors import InvalidError, StoreUnsupportedError
+from lessor.model.retry import RetryPolicy
+from lessor.service.lessor import Lessor
+from lessor.store import Store
+
+
+def connect(
+    url: str,
+    *,
+    clock: Clock | None = None,
+    policy: RetryPolicy | None = None,
+    host_id: str = "",
+    listen_dsn: str | None = None,
+) -> Lessor:
+    """Open the store at `url`, made and brought up to date where needed.
+
+    Args:
+        url: `sqlite:///absolute/path`, a plain path, `:memory:`, or `postgresql://…`.
+        host_id: this host's id; a SQLite store then ends the leases of its earlier boots.
+        listen_dsn: a direct connection for LISTEN where `url` goes through a pooler.
+
+    Raises:
+        InvalidError: the URL is of no known kind.
+        StoreError: one of its kinds, with what to do.
+    """
+    return Lessor(
+        open_store(url, clock=clock, host_id=host_id, listen_dsn=listen_dsn),
+        clock=clock,
+        policy=policy,
+    )
+
+
+def open_store(
+    url: str, *, clock: Clock | None = None, host_id: str = "", listen_dsn: str | None = None
+) -> Store:
+    """The store alone; drivers are imported only for the kind that is asked for."""
+    scheme, _, rest = url.partition("://")
+    if not rest:
+        scheme, rest = "sqlite", url
+    if not rest or "\0" in rest:
+        raise InvalidError(
+            f"{url!r} names no store.", next_step="Use sqlite:///path or postgresql://…"
+        )
+    if scheme == "sqlite":
+        from lessor.store.sqlite import SqliteStore  # noqa: PLC0415 - only the driver that is needed
+
+        path = rest if rest == ":memory:" else str(Path(rest).expanduser().absolute())
+        return SqliteStore(path, clock=clock, host_id=host_id)
+    if scheme in {"postgresql", "postgres"}:
+        try:
+            from lessor.store.postgres import PostgresStore  # noqa: PLC0415 - an extra
+        except ModuleNotFoundError:
+            raise StoreUnsupportedError(
+                "This Lessor was installed without PostgreSQL.",
+                next_step='Install it: pip install "lessor[postgres]".',
+            ) from None
+        return PostgresStore(url, listen_dsn=listen_dsn, clock=clock)
+    raise InvalidError(
+        f"{scheme}:// is no kind of store.", next_step="Use sqlite:///path or postgresql://…"
+    )

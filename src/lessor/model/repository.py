@@ -1,0 +1,26 @@
+"""A repository: its canonical remote, else an id kept in its common directory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NewType
+
+RepositoryId = NewType("RepositoryId", str)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repository:
+    """A registered repository; clones of one remote are checkouts of one repository.
+
+    Attributes:
+        fence: the grant counter, +1 at each grant in the grant's own transaction.
+        term: grows when the store was restored or promoted; resources compare (term, fence).
+    """
+
+    id: RepositoryId
+    key: str
+    name: str
+    fold_case: bool
+    normalize: bool
+    fence: int
+    term: int

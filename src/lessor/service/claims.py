@@ -1,0 +1,215 @@
+"""The claim as a caller sees it: checked, routed to a repository, repeated, waited for."""
+
+from __future__ import annotations
+
+
+from functools import partial
+
+from lessor.clock import Clock
+from lessor.errors import ConstraintError, InvalidError, NotFoundError
+from lessor.model.grant import ClaimRequest, Grant, Reach
+from lessor.model.lease import HEARTBEAT_TERMS, MANUAL_TERMS, YEAR, LeaseTerms, terms_for
+from lessor.model.worker import Worker
+from lessor.service.claiming import Claim, answer_again, claim_free, claim_locked, grants_of
+from lessor.service.lapsing import end_lapsed
+from lessor.service.marks import Marks
+from lessor.service.naming import Naming
+from lessor.service.reading import LeaseRecord, lease_record, worker_record
+from lessor.service.requests import was_repeated
+from lessor.service.rows import GrantRow, LapsedRow, LeaseRow, WorkerRow
+from lessor.service.wording import check_count, check_name
+from lessor.store import Row, Store, Transaction
+
+MOST_WANTED = 1_000
+LONGEST_WAIT_MS = 3_600_000
+POLL_MS = 1_000
+SHORTEST_SECRET = 16
+
+
+class Claims:
+    """Claims of one process; it keeps nothing that another process couldn't find in the store."""
+
+    def __init__(self, store: Store, naming: Naming, clock: Clock) -> None:
+        self._store = store
+        self._naming = naming
+        self._clock = clock
+        self._marks = Marks(clock, used=store.concurrent)
+        self._workers: dict[str, Worker] = {}
+
+    def claim(self, request: ClaimRequest, *, wait_ms: int = 0) -> list[Grant]:
+        """Claim up to `request.wanted` tasks, waiting up to `wait_ms` for the first."""
+        claim = self._check(request)
+        check_count(wait_ms, "wait in milliseconds", low=0, high=LONGEST_WAIT_MS)
+        until = self._clock.boottime_ms() + wait_ms
+        while True:
+            rows = self._attempt(claim)
+            left = until - self._clock.boottime_ms()
+            if rows or left <= 0:
+                return grants_of(rows, claim, self._naming)
+            self._store.wait(min(left, POLL_MS))
+
+    def complete_and_claim(
+        self, completion: dict[str, str], request: ClaimRequest
+    ) -> tuple[list[Row], list[Grant]]:
+        """End leases and claim the next in one transaction; the repository's lock comes first."""
+        claim = self._check(request)
+        if request.repository is Reach.ANYWHERE:
+            raise InvalidError(
+                "Completing and claiming in one call needs one place to claim in.",
+                next_step="Name the repository, or say that there is none.",
+            )
+
+        def rule(tx: Transaction) -> tuple[list[Row], list[GrantRow]]:
+            if claim.repository:
+                tx.rows("lock_repository", repository_id=claim.repository)
+            ended = tx.rows("complete_leases", **completion)
+            return ended, claim_locked(tx, claim, marks=self._marks, patient=True) or []
+
+        ended, rows = self._store.write(rule)
+        return ended, grants_of(rows, claim, self._naming)
+
+    def sweep(self, repository: str | None) -> list[LeaseRecord]:
+        """End leases that ran out and drain those that ended, in one repository or everywhere."""
+        rows = (
+            [self._naming.repository_row(repository)]
+            if repository is not None
+            else [0, *(int(r[0]) for r in self._store.read("repositories"))]
+        )
+        ended: list[int] = []
+        for row in rows:
+            ended.extend(self._store.write(partial(_sweep, repository=row)))
+        self.forget()
+        found = [LeaseRow._make(self._store.read("lease", lease_id=lease)[0]) for lease in ended]
+        return [lease_record(self._naming, row, []) for row in found]
+
+    def worker(self, worker: str) -> Worker:
+        """The worker with this id, remembered; NotFoundError otherwise."""
+        known = self._workers.get(worker)
+        if known is None:
+            rows = self._store.read("worker", worker_id=self._naming.worker_row(worker))
+            if not rows:
+                raise NotFoundError(
+                    f"{worker} isn't registered.", next_step="Register a worker first."
+                )
+            known = worker_record(self._naming, WorkerRow._make(rows[0]))
+            self._workers[worker] = known
+        return known
+
+    def forget_worker(self, worker: str) -> None:
+        """Read the worker again next time."""
+        self._workers.pop(worker, None)
+
+    def forget(self) -> None:
+        """Something may be ready that wasn't: scan from the beginning next time."""
+        self._marks.forget()
+
+    def _attempt(self, claim: Claim) -> list[GrantRow]:
+        try:
+            rows = self._route(claim)
+        except ConstraintError as error:
+            if not was_repeated(error):
+                raise
+            rows = []
+        return rows or answer_again(self._store, claim)
+
+    def _route(self, claim: Claim) -> list[GrantRow]:
+        """Claim where the first ready task is; busy repositories are passed over at first."""
+        if claim.request.repository is not Reach.ANYWHERE:
+            return self._claim_in(claim, claim.repository, patient=True) or []
+        places = [int(row[0]) for row in self._store.read("heads", queue=claim.request.queue)]
+        busy: list[int] = []
+        for place in places or [0]:
+            rows = self._claim_in(claim, place, patient=False)
+            if rows:
+                return rows
+            if rows is None:
+                busy.append(place)
+        for place in busy[:1]:
+            return self._claim_in(claim, place, patient=True) or []
+        return []
+
+    def _claim_in(self, claim: Claim, repository: int, *, patient: bool) -> list[GrantRow] | None:
+        here = Claim(
+            request=claim.request,
+            worker=claim.worker,
+            worker_row=claim.worker_row,
+            terms=claim.terms,
+            repository=repository,
+            only=claim.only,
+        )
+        if repository == 0 and claim.only is None and self._store.concurrent:
+            rows = self._claim_free(here)
+            if rows:
+                return rows
+        return self._store.write(
+            lambda tx: claim_locked(tx, here, marks=self._marks, patient=patient or repository == 0)
+        )
+
+    def _claim_free(self, claim: Claim) -> list[GrantRow]:
+        """The claim by one statement, between full passes that also end what lapsed."""
+        queue = claim.request.queue
+        if not self._marks.is_fresh(queue, 0):
+            return []
+        rows = claim_free(self._store, claim, mark=self._marks.start(queue, 0))
+        if rows:
+            self._marks.reach(queue, 0, (rows[-1].rank, rows[-1].task_id))
+        return rows
+
+    def _check(self, request: ClaimRequest) -> Claim:
+        check_name(request.request_id, "request id")
+        check_name(request.queue, "queue")
+        check_count(request.wanted, "number wanted", low=1, high=MOST_WANTED)
+        if not isinstance(request.secret, str) or len(request.secret) < SHORTEST_SECRET:
+            raise InvalidError(
+                "The request's secret is too short.", next_step="Make one with ids.new_token()."
+            )
+        worker = self.worker(request.worker)
+        if worker.retired_ms is not None:
+            raise InvalidError(f"{request.worker} has retired.", next_step="Register a new worker.")
+        return Claim(
+            request=request,
+            worker=worker,
+            worker_row=self._naming.worker_row(request.worker),
+            terms=self._terms(request, worker),
+            repository=self._place(request),
+            only=self._only(request),
+        )
+
+    def _place(self, request: ClaimRequest) -> int:
+        return (
+            0
+            if isinstance(request.repository, Reach)
+            else self._naming.repository_row(request.repository)
+        )
+
+    def _only(self, request: ClaimRequest) -> tuple[int, int] | None:
+        if request.task is None:
+            return None
+        row = self._naming.task_row(request.task)
+        found = self._store.read("task_wait", task_id=row)
+        if not found:
+            raise NotFoundError(
+                f"{request.task} isn't there.", next_step="List the tasks: lessor list."
+            )
+        return int(found[0][4]), row
+
+    @staticmethod
+    def _terms(request: ClaimRequest, worker: Worker) -> LeaseTerms:
+        if request.max_hold_ms is not None:
+            check_count(request.max_hold_ms, "longest hold in milliseconds", low=1, high=YEAR)
+        usual = HEARTBEAT_TERMS if worker.heartbeat else MANUAL_TERMS
+        if request.ttl_ms is None and request.max_hold_ms is None:
+            return usual
+        return terms_for(request.ttl_ms or usual.ttl_ms, max_hold_ms=request.max_hold_ms)
+
+
+def _sweep(tx: Transaction, *, repository: int) -> list[int]:
+    here = {"repository_id": repository}
+    _, lapsed = tx.batch(
+        ("lock_repository", here), ("lapsed_leases", {**here, "most": MOST_WANTED})
+    )
+    rows = [LapsedRow._make(row) for row in lapsed]
+    if rows:
+        end_lapsed(tx, rows)
+    tx.rows("drain", repository_id=repository, most=MOST_WANTED, wake=32)
+    return [row.lease_id for row in rows]

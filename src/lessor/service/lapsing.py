@@ -1,0 +1,112 @@
+"""Leases that ran out: ended under the repository's lock, their tasks moved by the recovery rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lessor.model.lease import LeaseEnd, LeaseKind
+from lessor.model.lifecycle import TaskEvent, TaskState, is_terminal, next_state
+from lessor.model.recovery import EndedLease, RecoveryRule, decide_recovery, is_charged
+from lessor.model.task import Effects
+from lessor.service.rows import LapsedRow, LockedRow, pack, pack_facts
+from lessor.store import Transaction
+
+
+def end_lapsed(tx: Transaction, rows: Sequence[LapsedRow]) -> list[int]:
+    """End leases that this transaction found run out and locked; the tasks' rows.
+
+    A lease whose holder is proved gone (`proof`) spends no attempt.
+    """
+    ends = []
+    for row in rows:
+        if row.kind != LeaseKind.LEASE:
+            ends.append(_plain_end(row))
+            continue
+        reason = LeaseEnd.GONE if row.proof else LeaseEnd.LAPSED
+        rule = decide_recovery(ended_lease(row, end=reason))
+        facts = {"expired_ms": row.expires_ms, "proof": row.proof}
+        ends.append(
+            end_row(row, reason=reason, rule=rule, now=row.now, proof=row.proof, facts=facts)
+        )
+    tx.rows("end_leases", rows=pack(ends), at_ms=max(row.now for row in rows))
+    return [row.task_id for row in rows if row.kind == LeaseKind.LEASE]
+
+
+def ended_lease(
+    row: LapsedRow | LockedRow,
+    *,
+    end: LeaseEnd,
+    same_errors: int | None = None,
+    credential: bool = False,
+) -> EndedLease:
+    """The facts that the recovery rules are applied to."""
+    return EndedLease(
+        end=end,
+        effects=Effects(row.effects),
+        charged=row.charged + is_charged(end),
+        max_attempts=row.max_attempts,
+        same_errors=0 if same_errors is None else same_errors,
+        idempotency_key=bool(row.keyed),
+        credential_missing=credential,
+    )
+
+
+def end_row(
+    row: LapsedRow | LockedRow,
+    *,
+    reason: LeaseEnd,
+    rule: RecoveryRule,
+    now: int,
+    delay_ms: int = 0,
+    proof: str | None = None,
+    digest: str | None = None,
+    result: str | None = None,
+    error_print: str | None = None,
+    same_errors: int = 0,
+    facts: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """One row for end_leases: the lease's end and its task's move, as the rule says."""
+    state = next_state(TaskState(row.status or ""), rule.event)
+    return {
+        "lease_id": row.lease_id,
+        "task_id": row.task_id,
+        "reason": reason,
+        "digest": digest,
+        "result": result,
+        "proof": proof,
+        **move_to(state, now=now, delay_ms=delay_ms),
+        "charge": int(is_charged(reason)),
+        "error_print": error_print,
+        "same_errors": same_errors,
+        "kind": reason,
+        "facts": pack_facts(rule=rule.name, state=state, **(facts or {})),
+    }
+
+
+def move_to(state: TaskState, *, now: int, delay_ms: int = 0) -> dict[str, Any]:
+    """The columns that a task's move to `state` sets."""
+    queued = state is TaskState.QUEUED
+    return {
+        "moves": 1,
+        "status": state,
+        "due": int(delay_ms <= 0) if queued else None,
+        "run_at_ms": now + delay_ms if queued else None,
+        "queued_ms": now if queued else None,
+        "finished_ms": now if is_terminal(state) else None,
+    }
+
+
+def _plain_end(row: LapsedRow) -> dict[str, Any]:
+    return {
+        "lease_id": row.lease_id,
+        "task_id": row.task_id,
+        "reason": LeaseEnd.LAPSED,
+        "moves": 0,
+        "charge": 0,
+    }
+
+
+def forced_rule(event: TaskEvent, name: str, why: str) -> RecoveryRule:
+    """A rule for an end that a person or the holder decided, outside the table."""
+    return RecoveryRule(name=name, applies=lambda _: True, event=event, why=why)

@@ -1,0 +1,268 @@
+"""Operations on leases: claim, renew, complete, give back, widen, look."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from lessor.errors import InvalidError, LeaseLostError
+from lessor.model.grant import ClaimRequest, Ended, Failure, Grant, Renewed, Result
+from lessor.model.lease import Holder, LeaseEnd
+from lessor.model.retry import RetryPolicy
+from lessor.model.scope import Mode, parse_scopes
+from lessor.model.task import NewTask
+from lessor.model.waiting import Held
+from lessor.service import acquiring, deciding, ending, holding, reading
+from lessor.service.claims import Claims
+from lessor.service.naming import Naming
+from lessor.service.refusing import lease_lost
+from lessor.service.registry import path_rules
+from lessor.service.results import pack_result
+from lessor.service.rows import CompletedRow, LeaseRow
+from lessor.service.scopes import HolderLostError, confined, conflicting, held_by, widen
+from lessor.service.tasks import Tasks
+from lessor.store import Store
+
+T = TypeVar("T")
+
+
+class Leases:
+    """A refusal raises and changes nothing; what a refused ending brought is kept as evidence."""
+
+    def __init__(
+        self,
+        store: Store,
+        naming: Naming,
+        claims: Claims,
+        tasks: Tasks,
+        *,
+        policy: RetryPolicy,
+        chance: random.Random,
+    ) -> None:
+        self._store = store
+        self._naming = naming
+        self._claims = claims
+        self._tasks = tasks
+        self._policy = policy
+        self._chance = chance
+
+    def claim(self, request: ClaimRequest, *, wait_ms: int = 0) -> list[Grant]:
+        """Claim up to `request.wanted` tasks; an empty list when there is nothing.
+
+        Args:
+            wait_ms: how long to wait for something to claim.
+
+        Raises:
+            RequestReusedError: the request id came with another request before.
+            GrantOverError: the request was answered, and what it was granted has ended.
+        """
+        return self._claims.claim(request, wait_ms=wait_ms)
+
+    def complete_and_claim(
+        self, items: Sequence[tuple[Holder, Result]], request: ClaimRequest
+    ) -> tuple[list[Ended | LeaseLostError], list[Grant]]:
+        """End leases with their results and claim the next, in one transaction: one commit a task."""
+        rows, grants = self._claims.complete_and_claim(
+            ending.completion(self._naming, items), request
+        )
+        return ending.read_completions(
+            self._store, self._naming, items, [CompletedRow._make(r) for r in rows]
+        ), grants
+
+    def acquire(
+        self,
+        task: NewTask,
+        *,
+        worker: str,
+        ttl_ms: int | None = None,
+        max_hold_ms: int | None = None,
+        request_id: str = "",
+    ) -> Grant:
+        """Lease paths without a queued task: it is made and claimed at once, or refused.
+
+        Raises:
+            ScopeHeldError: a live grant overlaps; the task is not kept.
+        """
+        return acquiring.acquire(
+            self._claims,
+            self._tasks,
+            task,
+            worker=worker,
+            ttl_ms=ttl_ms,
+            max_hold_ms=max_hold_ms,
+            request_id=request_id,
+        )
+
+    def renew(
+        self, holders: Sequence[Holder], *, request_id: str = ""
+    ) -> list[Renewed | LeaseLostError]:
+        """Renew leases for another term; refusals are answered in their places."""
+        return ending.renew(self._store, self._naming, holders, request_id=request_id)
+
+    def renew_one(self, holder: Holder, *, request_id: str = "") -> Renewed:
+        """Renew one lease; LeaseLostError when it is refused."""
+        return _only(self.renew([holder], request_id=request_id))
+
+    def complete(self, items: Sequence[tuple[Holder, Result]]) -> list[Ended | LeaseLostError]:
+        """End leases with their results; refusals are answered in their places, their results kept."""
+        return ending.complete(self._store, self._naming, items)
+
+    def complete_one(self, holder: Holder, result: Result) -> Ended:
+        """End one lease with its result; LeaseLostError when it is refused."""
+        return _only(self.complete([(holder, result)]))
+
+    def fail(self, holder: Holder, failure: Failure) -> Ended:
+        """End a lease because the attempt failed; the recovery rules say what follows."""
+        result = replace(failure.result or Result(), error=failure.error)
+        return self._stop(
+            holder,
+            ending.Stop(
+                end=LeaseEnd.FAILED, verb="failed", result=pack_result(result), failure=failure
+            ),
+        )
+
+    def release(self, holder: Holder, *, reason: str = "") -> Ended:
+        """Give a lease back unfinished; no attempt is spent."""
+        return self._stop(
+            holder,
+            ending.Stop(
+                end=LeaseEnd.RELEASED, verb="released", result=pack_result(Result(said=reason))
+            ),
+        )
+
+    def ask(self, holder: Holder, question: str, *, result: Result | None = None) -> Ended:
+        """End a lease with a question for a person; its paths stay held for four hours."""
+        kept = replace(result or Result(), said=question)
+        return self._stop(
+            holder,
+            ending.Stop(
+                end=LeaseEnd.ASKED,
+                verb="handed to a person",
+                result=pack_result(kept),
+                question=question,
+            ),
+        )
+
+    def force_release(
+        self, task: str, *, actor: str, reason: str, checked: str
+    ) -> deciding.Decided:
+        """End somebody else's live lease; a person's decision, kept with what they checked."""
+        decided = self._store.write(
+            lambda tx: deciding.force_release(
+                tx, self._naming, task, actor=actor, reason=reason, checked=checked
+            )
+        )
+        self._tasks.changed()
+        return decided
+
+    def end_gone(self, task: str, *, epoch: int, proof: str) -> deciding.Decided:
+        """End a lease whose process tree is proved gone; only its host's own witness may say so."""
+        decided = self._store.write(
+            lambda tx: deciding.end_gone(tx, self._naming, task, epoch=epoch, proof=proof)
+        )
+        self._tasks.changed()
+        return decided
+
+    def acknowledge(self, holder: Holder) -> str:
+        """Say that the end of the lease was noticed and work has stopped; why it ended."""
+        return holding.acknowledge(self._store, self._naming, holder)
+
+    def watch(self, holder: Holder) -> holding.Watched:
+        """Whether the lease is still the caller's; reads only."""
+        return holding.watch(self._store, self._naming, holder)
+
+    def widen(
+        self,
+        holder: Holder,
+        paths: Sequence[str],
+        *,
+        mode: Mode = Mode.WRITE,
+        since_start: bool = False,
+    ) -> int:
+        """Add paths to a lease that nobody else holds; the new fence.
+
+        Raises:
+            ScopeHeldError: somebody else holds one of them (or took it since the lease began, with
+                `since_start`), or the task is strict; nothing was added.
+            LeaseLostError: the caller isn't the live holder.
+        """
+        task = self._tasks.task(holder.task)
+        if task.strict:
+            raise confined(task, paths)
+        if task.repository is None:
+            raise InvalidError(
+                "The task has no repository, so its lease has no paths.",
+                next_step="Leave the paths out.",
+            )
+        repository = self._naming.repository_row(task.repository)
+        scopes = parse_scopes(list(paths), mode=mode, rules=path_rules(self._store, repository))
+        try:
+            return self._store.write(
+                lambda tx: widen(
+                    tx, self._naming, holder, scopes, repository=repository, since_start=since_start
+                )
+            )
+        except HolderLostError as lost:
+            row = lost.row
+            expired = row.expires_ms is not None and row.now >= row.expires_ms
+            raise lease_lost(
+                self._store,
+                self._naming,
+                holder,
+                verb="widened",
+                mine=bool(row.mine),
+                end_reason=row.end_reason,
+                expired=expired,
+            ) from None
+
+    def who(self, path: str, *, repository: str) -> list[Held]:
+        """Who holds or has reserved `path`, or something below it."""
+        row = self._naming.repository_row(repository)
+        scopes = parse_scopes([path], rules=path_rules(self._store, row))
+        hits = [
+            hit for _, hit in conflicting(self._store.read, scopes, repository=row, reserved=True)
+        ]
+        leases = {
+            hit.lease_id: [h.text for h in hits if h.lease_id == hit.lease_id] for hit in hits
+        }
+        return [
+            held_by(
+                self._naming, LeaseRow._make(self._store.read("lease", lease_id=lease)[0]), paths
+            )
+            for lease, paths in sorted(leases.items())
+        ]
+
+    def leases(
+        self, *, task: str = "", repository: str | None = None, live: bool = False, most: int = 1000
+    ) -> list[reading.LeaseRecord]:
+        """Leases of a task, of a repository or of all, oldest first."""
+        return reading.read_leases(
+            self._store,
+            self._naming,
+            task=self._naming.task_row(task) if task else 0,
+            repository=self._naming.repository_row(repository) if repository else -1,
+            live=live,
+            most=most,
+        )
+
+    def lease(self, lease: str) -> reading.LeaseRecord:
+        """The lease with this id; NotFoundError otherwise."""
+        return reading.read_lease(self._store, self._naming, lease)
+
+    def sweep(self, *, repository: str | None = None) -> list[reading.LeaseRecord]:
+        """End what ran out, now; every claim does it too. The leases that were ended."""
+        return self._claims.sweep(repository)
+
+    def _stop(self, holder: Holder, how: ending.Stop) -> Ended:
+        return ending.stop(
+            self._store, self._naming, holder, how, policy=self._policy, chance=self._chance
+        )
+
+
+def _only(answers: Sequence[T | LeaseLostError]) -> T:
+    answer = answers[0]
+    if isinstance(answer, LeaseLostError):
+        raise answer
+    return answer

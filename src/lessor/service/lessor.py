@@ -1,0 +1,59 @@
+"""Lessor: every operation over one store."""
+
+from __future__ import annotations
+
+import random
+
+from lessor.clock import Clock, SystemClock
+from lessor.ids import new_random
+from lessor.model.retry import RetryPolicy
+from lessor.service.claims import Claims
+from lessor.service.leases import Leases
+from lessor.service.naming import Naming
+from lessor.service.registry import Registry
+from lessor.service.tasks import Tasks
+from lessor.store import Store
+
+
+class Lessor:
+    """Operations in three groups; each opens one transaction and calls one rule.
+
+    Args:
+        policy: the delays between attempts, and how often the same error is tried.
+        chance: where jitter comes from.
+
+    Attributes:
+        registry: repositories, workers, queues and limits.
+        tasks: submit, look, decide.
+        leases: claim, renew, complete, give back, widen, look.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        clock: Clock | None = None,
+        policy: RetryPolicy | None = None,
+        chance: random.Random | None = None,
+    ) -> None:
+        self.store = store
+        self.naming = Naming(store.key)
+        claims = Claims(store, self.naming, clock or SystemClock())
+        self.registry = Registry(store, self.naming, claims)
+        self.tasks = Tasks(store, self.naming, claims)
+        self.leases = Leases(
+            store,
+            self.naming,
+            claims,
+            self.tasks,
+            policy=policy or RetryPolicy(),
+            chance=chance or new_random(),
+        )
+
+    def now_ms(self) -> int:
+        """The store's clock, in milliseconds."""
+        return int(self.store.read("clock")[0][0])
+
+    def close(self) -> None:
+        """Give up connections and locks."""
+        self.store.close()

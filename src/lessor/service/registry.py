@@ -1,0 +1,193 @@
+"""Operations on what tasks refer to: repositories, workers, queues, limits."""
+
+from __future__ import annotations
+
+from lessor.errors import InvalidError, NotFoundError
+from lessor.model.repository import Repository
+from lessor.model.scope import PathRules
+from lessor.model.worker import NewWorker, Worker
+from lessor.service.claims import Claims
+from lessor.service.naming import Naming
+from lessor.service.reading import repository_record, worker_record
+from lessor.service.rows import WorkerRow, pack
+from lessor.service.wording import LONGEST_TEXT, check_count, check_name, check_text
+from lessor.store import Store
+
+LONGEST_WAIT_MS = 366 * 24 * 3_600_000
+_OWNER = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-@:/")
+
+
+class Registry:
+    """A refusal raises and changes nothing."""
+
+    def __init__(self, store: Store, naming: Naming, claims: Claims) -> None:
+        self._store = store
+        self._naming = naming
+        self._claims = claims
+
+    def add_repository(
+        self, key: str, *, name: str = "", fold_case: bool = False, normalize: bool = True
+    ) -> Repository:
+        """Make `key` (a canonical remote, else the repository's own id) known.
+
+        A known repository stays as it is, path rules included: they decide what overlaps, so they
+        never change under live leases.
+        """
+        check_text(key, "repository", longest=2_000, empty=False)
+        rows = self._store.once(
+            "put_repository",
+            canonical=key,
+            name=check_name(name or key.rstrip("/").rpartition("/")[2] or key, "repository's name"),
+            fold_case=int(fold_case),
+            normalize=int(normalize),
+        )
+        return repository_record(self._naming, rows[0])
+
+    def add_checkout(self, repository: str, *, host_id: str, common_dir: str) -> None:
+        """Record where a clone of the repository lies; recorded again, it stays one."""
+        self._store.once(
+            "put_checkout",
+            repository_id=self._naming.repository_row(repository),
+            host_id=check_text(host_id, "host id", longest=200),
+            common_dir=check_text(
+                common_dir, "common directory", longest=LONGEST_TEXT, empty=False
+            ),
+        )
+
+    def repository(self, repository: str) -> Repository:
+        """The repository with this id; NotFoundError otherwise."""
+        row = self._naming.repository_row(repository)
+        found = self._store.read("repository_by_id", repository_id=row)
+        if not found:
+            raise NotFoundError(f"{repository} isn't there.", next_step="Register it first.")
+        return repository_record(self._naming, found[0])
+
+    def repositories(self) -> list[Repository]:
+        """All registered repositories."""
+        return [repository_record(self._naming, row) for row in self._store.read("repositories")]
+
+    def checkouts(self, repository: str) -> list[tuple[str, str]]:
+        """Where clones of the repository lie: (host id, common directory) each."""
+        row = self._naming.repository_row(repository)
+        return [(str(r[2]), str(r[3])) for r in self._store.read("checkouts", repository_id=row)]
+
+    def add_worker(self, worker: NewWorker) -> Worker:
+        """Register a session of an agent runner; its id is issued here.
+
+        Raises:
+            InvalidError: the agent's name can't stand in a label.
+        """
+        check_name(worker.agent, "agent")
+        if not set(worker.agent) <= _OWNER:
+            raise InvalidError(
+                f"The agent's name {worker.agent!r} can't stand in a label.",
+                next_step="Use letters, digits and . _ - @ : /",
+            )
+        for text in (worker.host_id, worker.boot_id, worker.pid_namespace):
+            check_text(text, "host", longest=200)
+        rows = self._store.once(
+            "add_worker",
+            agent=worker.agent,
+            kind=check_name(worker.kind or worker.agent, "agent's kind"),
+            host_id=worker.host_id,
+            boot_id=worker.boot_id,
+            pid=worker.pid,
+            pid_namespace=worker.pid_namespace,
+            start_ticks=worker.start_ticks,
+            capabilities=pack(sorted({check_name(c, "capability") for c in worker.capabilities})),
+            heartbeat=int(worker.heartbeat),
+        )
+        return worker_record(self._naming, WorkerRow._make(rows[0]))
+
+    def worker(self, worker: str) -> Worker:
+        """The worker with this id; NotFoundError otherwise."""
+        return self._claims.worker(worker)
+
+    def workers(self, *, host_id: str = "") -> list[Worker]:
+        """Workers that haven't retired, of one host or of all."""
+        rows = self._store.read("live_workers", host_id=host_id)
+        return [worker_record(self._naming, WorkerRow._make(row)) for row in rows]
+
+    def retire_worker(self, worker: str) -> None:
+        """Record that the session is over: it claims nothing more; its leases stay as they are."""
+        self._claims.forget_worker(worker)
+        if not self._store.once("retire_worker", worker_id=self._naming.worker_row(worker)):
+            raise NotFoundError(f"{worker} isn't there.", next_step="Register a worker first.")
+
+    def set_queue(
+        self,
+        name: str,
+        *,
+        paused: bool | None = None,
+        wait_max_ms: int | None = None,
+        overtake_limit: int | None = None,
+        overtake_ms: int | None = None,
+    ) -> dict[str, int | str]:
+        """Change a queue's settings; None leaves one as it is. Pausing ends reserved turns.
+
+        Args:
+            wait_max_ms: how long a task may wait before it is shown as overdue.
+            overtake_limit: by how many grants a parked task may be passed before its turn is reserved.
+            overtake_ms: for how long at most.
+        """
+        check_name(name, "queue")
+        for value, what in ((wait_max_ms, "wait_max_ms"), (overtake_ms, "overtake_ms")):
+            if value is not None:
+                check_count(value, what, low=1, high=LONGEST_WAIT_MS)
+        if overtake_limit is not None:
+            check_count(overtake_limit, "overtake_limit", low=1, high=1_000_000)
+        rows = self._store.once(
+            "put_queue",
+            name=name,
+            paused=None if paused is None else int(paused),
+            wait_max_ms=wait_max_ms,
+            overtake_limit=overtake_limit,
+            overtake_ms=overtake_ms,
+        )
+        if paused:
+            self._store.once("end_queue_reservations", queue=name)
+        self._claims.forget()
+        self._store.notify()
+        return dict(zip(_QUEUE, rows[0], strict=True))
+
+    def queues(self) -> list[dict[str, int | str]]:
+        """Queues that have settings or unfinished tasks."""
+        return [dict(zip(_QUEUE, row, strict=True)) for row in self._store.read("queues")]
+
+    def set_limit(self, kind: str, key: str, maximum: int | None) -> None:
+        """At most `maximum` leases at once for a queue, a key or an agent; None takes it away.
+
+        Leases that were granted before stay; they are counted.
+        """
+        if kind not in {"queue", "key", "agent"}:
+            raise InvalidError(
+                f"{str(kind)[:40]!r} can't be limited.",
+                next_step="Limit a queue, a key or an agent.",
+            )
+        check_name(key, kind)
+        if maximum is None:
+            self._store.once("drop_limit", kind=kind, key=key)
+        else:
+            self._store.once(
+                "put_limit",
+                kind=kind,
+                key=key,
+                maximum=check_count(maximum, "maximum", low=0, high=1_000_000),
+            )
+        self._claims.forget()
+        self._store.notify()
+
+    def limits(self) -> list[tuple[str, str, int]]:
+        """All limits: (kind, key, maximum)."""
+        return [(str(k), str(n), int(m)) for k, n, m in self._store.read("limits")]
+
+
+_QUEUE = ("name", "paused", "wait_max_ms", "overtake_limit", "overtake_ms")
+
+
+def path_rules(store: Store, repository: int) -> PathRules:
+    """How a repository compares paths; NotFoundError where it isn't registered."""
+    found = store.read("repository_by_id", repository_id=repository)
+    if not found:
+        raise NotFoundError("The repository isn't registered.", next_step="Register it first.")
+    return PathRules(fold_case=bool(found[0][3]), normalize=bool(found[0][4]))

@@ -1,0 +1,220 @@
+"""Widening a lease, and who holds a path.
+
+A scope grows by default: what nobody else holds is granted at once, with a fence of its own. A
+widening never waits: of two leases that would wait for each other, the one that asks is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lessor.errors import NotFoundError, ScopeHeldError
+from lessor.ids import token_hash
+from lessor.model.lease import Holder, is_live
+from lessor.model.scope import Mode, PathRules, Scope, conflicts
+from lessor.model.task import Task
+from lessor.model.waiting import Held
+from lessor.service.blockers import stored_scope
+from lessor.service.naming import Naming
+from lessor.service.rows import LeaseRow, LockedRow, RepositoryRow, ScopeHit, pack, pack_facts
+from lessor.service.submitting import scope_rows
+from lessor.store import Transaction
+
+
+class HolderLostError(Exception):
+    """Raised inside the transaction; the caller turns it into the full refusal."""
+
+    def __init__(self, row: LockedRow) -> None:
+        super().__init__("not the live holder")
+        self.row = row
+
+
+def widen(
+    tx: Transaction,
+    naming: Naming,
+    holder: Holder,
+    scopes: Sequence[Scope],
+    *,
+    repository: int,
+    since_start: bool,
+) -> int:
+    """Add `scopes` to the holder's lease; the new fence.
+
+    Args:
+        since_start: also refuse what an overlapping grant has taken since this lease began, ended
+            or not: the rule at the completion gate, where the base may be older than that grant.
+
+    Raises:
+        HolderLostError: the caller isn't the live holder.
+        ScopeHeldError: somebody else's live or later grant overlaps; nothing was added.
+    """
+    locked = tx.rows("lock_repository", repository_id=repository)
+    if not locked:
+        raise NotFoundError(
+            "The task has no repository, so its lease has no paths.",
+            next_step="Leave the scope out.",
+        )
+    repo = RepositoryRow._make(locked[0])
+    row = LockedRow._make(tx.rows("lock_leases", rows=pack([_guard(naming, holder)]))[0])
+    if (
+        row.lease_id is None
+        or not row.mine
+        or row.expires_ms is None
+        or not is_live(now=row.now, expires_ms=row.expires_ms, ended_ms=row.ended_ms)
+    ):
+        raise HolderLostError(row)
+    wanted = _not_yet_held(tx, row.lease_id, scopes)
+    if not wanted:
+        return int(row.fence or 0)
+    _refuse_held(tx, naming, row, wanted, repository=repository)
+    if since_start:
+        _refuse_taken(tx, naming, row, wanted, repository=repository)
+    first = int(tx.rows("last_scope_ord", task_id=row.task_id)[0][0]) + 1
+    fence = repo.fence + 1
+    tx.rows(
+        "widen_write",
+        rows=pack(scope_rows(row.task_id, wanted, first=first, widened=True)),
+        task_id=row.task_id,
+        lease_id=row.lease_id,
+        repository_id=repository,
+        epoch=holder.epoch,
+        fence=fence,
+        at_ms=max(row.now, repo.floor_ms),
+        facts=pack_facts(paths=[s.text for s in wanted], fence=fence),
+    )
+    return fence
+
+
+def conflicting(
+    tx: Any, scopes: Sequence[Scope], *, repository: int, lease: int = 0, reserved: bool = False
+) -> list[tuple[Scope, ScopeHit]]:
+    """Live scope rows that conflict with `scopes`, each with the asked scope it meets; exact."""
+    rows = scope_rows(0, scopes)
+    hits = tx(
+        "scope_conflicts",
+        rows=pack(rows),
+        repository_id=repository,
+        lease_id=lease,
+        with_reserved=int(reserved),
+    )
+    found = []
+    for raw in hits:
+        hit = ScopeHit._make(raw)
+        mine = scopes[hit.ord]
+        if mine.pattern is None and hit.pattern is None:
+            found.append((mine, hit))
+        elif conflicts(mine, stored_scope(hit.key, hit.mode, hit.pattern)):
+            found.append((mine, hit))
+    return found
+
+
+def held_by(naming: Naming, row: LeaseRow, paths: Sequence[str]) -> Held:
+    """A lease's row as the holder of `paths`."""
+    return Held(
+        lease=naming.lease(row.id),
+        kind=row.kind,
+        task=naming.task(row.task_id),
+        number=row.number,
+        title=row.title,
+        agent=row.agent,
+        epoch=row.epoch,
+        paths=tuple(paths),
+        since_ms=row.granted_ms,
+        ends_ms=row.expires_ms,
+        latest_ms=row.max_until_ms,
+    )
+
+
+def rules_of(row: Sequence[Any]) -> PathRules:
+    """The path rules in a repository's row (id, canonical, name, fold_case, normalize, …)."""
+    return PathRules(fold_case=bool(row[3]), normalize=bool(row[4]))
+
+
+def _guard(naming: Naming, holder: Holder) -> dict[str, object]:
+    return {
+        "ord": 0,
+        "task_id": naming.task_row(holder.task),
+        "epoch": holder.epoch,
+        "worker_id": naming.worker_row(holder.worker),
+        "token_hash": token_hash(holder.token),
+    }
+
+
+def _not_yet_held(tx: Transaction, lease: int, scopes: Sequence[Scope]) -> list[Scope]:
+    """What isn't covered yet by a plain scope of the lease that is as strong."""
+    held = tx.rows("lease_scopes", leases=pack([lease]))
+    plain = {(key, mode) for _, _, _, key, mode, pattern, _ in held if pattern is None}
+    same = {(key, mode, pattern) for _, _, _, key, mode, pattern, _ in held}
+
+    def covered(scope: Scope) -> bool:
+        modes = (Mode.WRITE,) if scope.mode is Mode.WRITE else (Mode.WRITE, Mode.READ)
+        if scope.pattern is not None and (scope.key, scope.mode, scope.pattern) in same:
+            return True
+        return any((key, mode) in plain for key in scope.ancestors for mode in modes)
+
+    return [scope for scope in scopes if not covered(scope)]
+
+
+def _refuse_held(
+    tx: Transaction, naming: Naming, row: LockedRow, wanted: Sequence[Scope], *, repository: int
+) -> None:
+    own = row.task_id
+    hits = [
+        pair
+        for pair in conflicting(tx.rows, wanted, repository=repository, lease=row.lease_id or 0)
+        if pair[1].task_id != own
+    ]
+    if hits:
+        mine, hit = hits[0]
+        lease = LeaseRow._make(tx.rows("lease", lease_id=hit.lease_id)[0])
+        raise scope_held(naming, mine, hit.text, lease)
+
+
+def _refuse_taken(
+    tx: Transaction, naming: Naming, row: LockedRow, wanted: Sequence[Scope], *, repository: int
+) -> None:
+    for lease_id, _, _, text, key, mode, pattern in tx.rows(
+        "taken_since", repository_id=repository, fence=row.fence, task_id=row.task_id
+    ):
+        other = stored_scope(key, mode, pattern)
+        mine = next((scope for scope in wanted if conflicts(scope, other)), None)
+        if mine is not None:
+            lease = LeaseRow._make(tx.rows("lease", lease_id=lease_id)[0])
+            raise scope_held(naming, mine, text, lease)
+
+
+def scope_held(naming: Naming, mine: Scope, theirs: str, lease: LeaseRow) -> ScopeHeldError:
+    """The refusal that names the path, its holder, how long, and one command."""
+    left = max(0, lease.expires_ms - lease.now) // 1000
+    verb = "belongs to" if lease.ended_ms is None else "was taken meanwhile by"
+    until = f" for about {max(1, left // 60)} more minutes" if lease.ended_ms is None else ""
+    return ScopeHeldError(
+        f"{mine.text} {verb} #{lease.number} ({lease.agent}){until}.",
+        next_step=f"Leave it, or see: lessor why {lease.number}.",
+        path=mine.text,
+        held=theirs,
+        lease=naming.lease(lease.id),
+        holder=lease.agent,
+        task=naming.task(lease.task_id),
+        number=lease.number,
+        epoch=lease.epoch,
+        fence=lease.fence,
+        ttl_ms=max(0, lease.expires_ms - lease.now) if lease.ended_ms is None else 0,
+    )
+
+
+def confined(task: Task, paths: Sequence[str]) -> ScopeHeldError:
+    """The refusal of a widening because the task was confined when it was added."""
+    return ScopeHeldError(
+        f"#{task.number} is confined to {', '.join(task.scopes[:3]) or 'what it began with'}; {', '.join(paths[:3])} lies outside.",
+        next_step="Leave it, or add a task for it.",
+        path=", ".join(paths[:3]),
+        held="",
+        lease="",
+        holder="",
+        task=task.id,
+        number=task.number,
+        epoch=task.epoch,
+        ttl_ms=0,
+    )

@@ -1,0 +1,281 @@
+"""Operations on tasks: submit, look, decide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from lessor.errors import ConstraintError, NotFoundError
+from lessor.ids import new_request_id
+from lessor.model.scope import PathRules
+from lessor.model.task import NewTask, Submitted, Task
+from lessor.model.waiting import Why
+from lessor.service import amending, deciding, reading, requests, submitting, waiting
+from lessor.service.claims import Claims
+from lessor.service.naming import Naming
+from lessor.service.registry import path_rules
+from lessor.service.rows import pack
+from lessor.store import Store, Transaction
+
+
+class Tasks:
+    """A refusal raises and changes nothing.
+
+    Operations that take a `request_id` can be repeated with it: the same request gets the same
+    answer, another one is refused.
+    """
+
+    def __init__(self, store: Store, naming: Naming, claims: Claims) -> None:
+        self._store = store
+        self._naming = naming
+        self._claims = claims
+
+    def submit(
+        self, tasks: Sequence[NewTask], *, submitter: str = "", request_id: str = ""
+    ) -> list[Submitted]:
+        """Add tasks, all or none, in one transaction."""
+        submitting.check_tasks(tasks)
+        digest = requests.digest("submit", [asdict(task) for task in tasks])
+        answer = self._repeatable(
+            submitter, request_id, digest, lambda tx: self._submit(tx, tasks, submitter=submitter)
+        )
+        return [Submitted(**row) for row in answer]
+
+    def submit_within(
+        self, connection: Any, tasks: Sequence[NewTask], *, submitter: str = ""
+    ) -> list[Submitted]:
+        """Add tasks in the caller's own open transaction: they exist exactly when it commits.
+
+        Args:
+            connection: a psycopg or apsw connection to this store's database, in a transaction.
+        """
+        submitting.check_tasks(tasks)
+        self._claims.forget()
+        return [
+            Submitted(**row)
+            for row in self._submit(self._store.join(connection), tasks, submitter=submitter)
+        ]
+
+    def task(self, task: str) -> Task:
+        """The task with this id; NotFoundError otherwise."""
+        return reading.read_tasks(self._store, self._naming, [self._naming.task_row(task)])[0]
+
+    def task_numbered(self, number: int, *, repository: str | None) -> Task:
+        """The task that people call #number; NotFoundError otherwise."""
+        row = self._naming.repository_row(repository) if repository else 0
+        found = self._store.read("task_by_number", repository_id=row, number=number)
+        if not found:
+            raise NotFoundError(
+                f"There is no #{number} here.",
+                next_step="List the tasks: lessor list.",
+                number=number,
+            )
+        return reading.read_tasks(self._store, self._naming, [int(found[0][0])])[0]
+
+    def tasks(
+        self,
+        *,
+        repository: str | None = None,
+        everywhere: bool = False,
+        queue: str = "",
+        states: Sequence[str] = (),
+        before: str = "",
+        most: int = 100,
+    ) -> list[Task]:
+        """Tasks, newest first; `before` goes on from an earlier page's last."""
+        row = self._naming.repository_row(repository) if repository else (-1 if everywhere else 0)
+        found = self._store.read(
+            "list_tasks",
+            repository_id=row,
+            queue=queue,
+            states=pack(list(states)),
+            before=self._naming.task_row(before) if before else 0,
+            most=most,
+        )
+        return reading.read_tasks(self._store, self._naming, [int(r[0]) for r in found])
+
+    def open_tasks(self, *, repository: str | None, most: int = 1000) -> list[Task]:
+        """Unfinished tasks, oldest first."""
+        row = self._naming.repository_row(repository) if repository else 0
+        found = self._store.read("list_open_tasks", repository_id=row, most=most)
+        return reading.read_tasks(self._store, self._naming, [int(r[0]) for r in found])
+
+    def ready(
+        self, *, repository: str | None, queue: str = "default", most: int = 100
+    ) -> list[Task]:
+        """What a claim would look at, in its order."""
+        row = self._naming.repository_row(repository) if repository else 0
+        found = self._store.read("ready_tasks", queue=queue, repository_id=row, most=most)
+        return reading.read_tasks(self._store, self._naming, [int(r[0]) for r in found])
+
+    def overdue(self, *, repository: str | None, most: int = 100) -> list[Task]:
+        """Queued tasks that have waited longer than their queue allows."""
+        row = self._naming.repository_row(repository) if repository else 0
+        return reading.read_tasks(
+            self._store,
+            self._naming,
+            [int(r[0]) for r in self._store.read("overdue", repository_id=row, most=most)],
+        )
+
+    def counts(self, *, repository: str | None = None, everywhere: bool = False) -> dict[str, int]:
+        """How many tasks are in each state."""
+        row = self._naming.repository_row(repository) if repository else (-1 if everywhere else 0)
+        return {
+            str(s): int(n) for s, n in self._store.read("count_tasks", repository_id=row, queue="")
+        }
+
+    def needs(self, task: str) -> list[str]:
+        """Ids of the tasks that this one needs."""
+        return [
+            self._naming.task(r[0])
+            for r in self._store.read("needs", task_id=self._naming.task_row(task))
+        ]
+
+    def why(self, task: str) -> Why:
+        """Why a task is where it is, in one sentence."""
+        return waiting.why(self._store, self._naming, self._naming.task_row(task))
+
+    def history(self, task: str, *, after: int = 0, most: int = 1000) -> list[reading.HistoryEntry]:
+        """A task's changes, oldest first."""
+        return reading.read_history(
+            self._store, self._naming.task_row(task), after=after, most=most
+        )
+
+    def amend(self, task: str, changed: NewTask, *, actor: str = "") -> Task:
+        """Change what a task that nobody has begun asks for."""
+        submitting.check_tasks([replace(changed, needs=(), needs_index=())])
+        self._store.write(
+            lambda tx: amending.amend(
+                tx, self._naming, task, changed, actor=actor, rules=self._rules([changed])
+            )
+        )
+        self.changed()
+        return self.task(task)
+
+    def cancel(
+        self, tasks: Sequence[str], *, actor: str = "", reason: str = "", request_id: str = ""
+    ) -> list[deciding.Decided]:
+        """End tasks for good; live leases are revoked at once."""
+        return self._decided(
+            "cancel",
+            tasks,
+            actor,
+            reason,
+            request_id,
+            lambda tx: deciding.cancel(tx, self._naming, tasks, actor=actor, reason=reason),
+        )
+
+    def block(
+        self, tasks: Sequence[str], *, actor: str = "", reason: str = "", request_id: str = ""
+    ) -> list[deciding.Decided]:
+        """Keep tasks from being claimed."""
+        return self._decided(
+            "block",
+            tasks,
+            actor,
+            reason,
+            request_id,
+            lambda tx: deciding.block(tx, self._naming, tasks, actor=actor, reason=reason),
+        )
+
+    def unblock(
+        self, tasks: Sequence[str], *, actor: str = "", reason: str = "", request_id: str = ""
+    ) -> list[deciding.Decided]:
+        """Let blocked tasks be claimed again."""
+        return self._decided(
+            "unblock",
+            tasks,
+            actor,
+            reason,
+            request_id,
+            lambda tx: deciding.unblock(tx, self._naming, tasks, actor=actor, reason=reason),
+        )
+
+    def requeue(
+        self,
+        tasks: Sequence[str],
+        *,
+        actor: str = "",
+        reason: str = "",
+        addition: str = "",
+        request_id: str = "",
+    ) -> list[deciding.Decided]:
+        """Queue tasks again, with `addition` appended to what they ask."""
+        return self._decided(
+            "requeue",
+            tasks,
+            actor,
+            reason + addition,
+            request_id,
+            lambda tx: deciding.requeue(
+                tx, self._naming, tasks, actor=actor, reason=reason, addition=addition
+            ),
+        )
+
+    def answer(
+        self, task: str, text: str, *, actor: str = "", request_id: str = ""
+    ) -> list[deciding.Decided]:
+        """Answer a task's question; it is queued again."""
+        return self._decided(
+            "answer",
+            [task],
+            actor,
+            text,
+            request_id,
+            lambda tx: deciding.answer(tx, self._naming, task, actor=actor, text=text),
+        )
+
+    def _submit(
+        self, tx: Transaction, tasks: Sequence[NewTask], *, submitter: str
+    ) -> list[dict[str, Any]]:
+        done = submitting.submit(
+            tx, self._naming, tasks, submitter=submitter, now=tx.now(), rules=self._rules(tasks)
+        )
+        return [asdict(row) for row in done]
+
+    def _rules(self, tasks: Sequence[NewTask]) -> dict[int, PathRules]:
+        rows = {
+            self._naming.repository_row(task.repository)
+            for task in tasks
+            if task.repository is not None
+        }
+        return {row: path_rules(self._store, row) for row in rows}
+
+    def _decided(
+        self,
+        verb: str,
+        tasks: Sequence[str],
+        actor: str,
+        text: str,
+        request_id: str,
+        rule: Callable[[Transaction], list[deciding.Decided]],
+    ) -> list[deciding.Decided]:
+        digest = requests.digest(verb, [list(tasks), text])
+        answer = self._repeatable(
+            actor, request_id, digest, lambda tx: [asdict(d) for d in rule(tx)]
+        )
+        return [deciding.Decided(**row) for row in answer]
+
+    def _repeatable(
+        self, actor: str, request_id: str, digest: str, rule: Callable[[Transaction], list[Any]]
+    ) -> list[Any]:
+        request = request_id or new_request_id()
+        try:
+            answer = self._store.write(
+                lambda tx: requests.answered(tx, actor, request, digest, rule)
+            )
+        except ConstraintError as error:
+            # Another call with the same request id committed first: its answer is the answer.
+            if not requests.was_repeated(error):
+                raise
+            answer = self._store.write(
+                lambda tx: requests.answered(tx, actor, request, digest, rule)
+            )
+        self.changed()
+        return answer
+
+    def changed(self) -> None:
+        """Something may have become ready: forget where scans start, wake who waits."""
+        self._claims.forget()
+        self._store.notify()

@@ -1,0 +1,58 @@
+"""PostgreSQL's errors as Lessor's."""
+
+from __future__ import annotations
+
+import psycopg
+from psycopg import errors as pg
+
+from lessor.errors import (
+    BusyError,
+    ConstraintError,
+    LessorError,
+    StoreError,
+    StoreUnavailableError,
+    StoreUnsupportedError,
+)
+
+REPEATABLE = (pg.SerializationFailure, pg.DeadlockDetected)
+"""What runs a rule again: 40001 and 40P01."""
+
+GUARD_FAILED = "LS001"
+"""Raised by lessor.expect: fewer rows moved than were decided."""
+
+
+def translate(error: psycopg.Error) -> LessorError:
+    """The Lessor error that says what to do about the server's."""
+    match error:
+        case pg.LockNotAvailable() | pg.SerializationFailure() | pg.DeadlockDetected():
+            return BusyError("The store is busy.", next_step="Try again.", retry_ms=100)
+        case pg.IntegrityError():
+            name = error.diag.constraint_name or str(error)
+            return ConstraintError(
+                f"The store forbade the write: {name}.",
+                next_step="Report this with `lessor doctor`.",
+                constraint=name,
+            )
+        case pg.DiskFull() | pg.OutOfMemory() | pg.ReadOnlySqlTransaction():
+            return StoreUnavailableError(
+                f"The server refused to write: {_first_line(error)}.",
+                next_step="Look at the server; nothing was changed.",
+            )
+        case pg.InsufficientPrivilege() | pg.InvalidCatalogName():
+            return StoreUnsupportedError(
+                f"The server refused: {_first_line(error)}.",
+                next_step="Give Lessor a database and a role that owns the schema `lessor`.",
+            )
+        case psycopg.OperationalError() | psycopg.InterfaceError():
+            return StoreUnavailableError(
+                f"The server can't be reached: {_first_line(error)}.",
+                next_step="Check --store and that the server runs. A write that was under way may have been made: the same request id finds out.",
+            )
+        case _:
+            return StoreError(
+                f"PostgreSQL: {_first_line(error)}.", next_step="Run `lessor doctor`."
+            )
+
+
+def _first_line(error: psycopg.Error) -> str:
+    return str(error).strip().partition("\n")[0].rstrip(".")

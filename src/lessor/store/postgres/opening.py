@@ -1,0 +1,76 @@
+"""Opening a PostgreSQL store: version, migrations under a lock, the term after a failover."""
+
+from __future__ import annotations
+
+import psycopg
+
+from lessor.errors import StoreUnsupportedError
+from lessor.ids import new_store_key
+from lessor.store.migrations import load_migrations, pending
+
+OLDEST_SERVER = 150000
+# Held for the migration's transaction only, so a pooler in transaction mode keeps it right.
+_MIGRATION_LOCK = 0x4C6573736F72
+
+
+def migrate(db: psycopg.Connection[tuple[object, ...]]) -> None:
+    """Bring the schema up to date; one process at a time, all files in one transaction.
+
+    Raises:
+        StoreUnsupportedError: the server is older than PostgreSQL 15.
+        StoreNewerError: a newer Lessor made the schema.
+    """
+    if db.info.server_version < OLDEST_SERVER:
+        raise StoreUnsupportedError(
+            f"The server is PostgreSQL {db.info.server_version // 10000}.",
+            next_step="Lessor needs PostgreSQL 15 or newer.",
+            version=str(db.info.server_version),
+        )
+    migrations = load_migrations("postgres")
+    if not pending(migrations, _applied(db)):
+        return
+    with db.transaction():
+        db.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
+        db.execute("CREATE SCHEMA IF NOT EXISTS lessor")
+        db.execute(
+            "CREATE TABLE IF NOT EXISTS lessor.schema_migration "
+            "(version bigint PRIMARY KEY, digest text NOT NULL, applied_ms bigint NOT NULL)"
+        )
+        for migration in pending(migrations, _applied(db)):
+            db.execute(migration.text.encode())
+            db.execute(
+                "INSERT INTO lessor.schema_migration (version, digest, applied_ms) VALUES (%s, %s, lessor.ms())",
+                (migration.version, migration.digest),
+            )
+            if migration.version == 1:
+                db.execute(
+                    "INSERT INTO lessor.meta (key, value) VALUES ('store_key', %s)",
+                    (str(new_store_key()),),
+                )
+
+
+def is_pooled(db: psycopg.Connection[tuple[object, ...]]) -> bool:
+    """Whether a pooler stands between: it invents the backend pid that it tells a client.
+
+    Behind one, prepared statements are off: the same name may be another client's statement.
+    """
+    row = db.execute("SELECT pg_backend_pid()", prepare=False).fetchone()
+    return row is None or row[0] != db.info.backend_pid
+
+
+def lineage(db: psycopg.Connection[tuple[object, ...]]) -> str:
+    """The cluster and timeline: another one after a failover or a restore to a point in time."""
+    row = db.execute(
+        "SELECT (SELECT system_identifier FROM pg_control_system())::text || '/' || "
+        "(SELECT timeline_id FROM pg_control_checkpoint())::text",
+        prepare=False,
+    ).fetchone()
+    return str(row[0]) if row else ""
+
+
+def _applied(db: psycopg.Connection[tuple[object, ...]]) -> dict[int, str]:
+    row = db.execute("SELECT to_regclass('lessor.schema_migration')", prepare=False).fetchone()
+    if row is None or row[0] is None:
+        return {}
+    found = db.execute("SELECT version, digest FROM lessor.schema_migration", prepare=False)
+    return {int(str(version)): str(digest) for version, digest in found}

@@ -1,0 +1,254 @@
+-- name: heads
+-- The first ready task of each repository, to tell which repositories a claim has to lock.
+SELECT r.id, h.rank, h.id AS task_id
+FROM lessor.repository AS r CROSS JOIN LATERAL (
+  SELECT t.rank, t.id FROM lessor.task AS t
+  WHERE t.queue = :queue AND t.repository_id = r.id AND t.status = 'queued' AND t.due = 1
+    AND t.needs_left = 0 AND t.waiting_on IS NULL
+  ORDER BY t.rank, t.id LIMIT 1
+) AS h
+ORDER BY h.rank, h.id
+LIMIT 64
+
+-- name: lock_repository_or_skip
+SELECT id FROM lessor.repository WHERE id = :repository_id FOR UPDATE SKIP LOCKED
+
+-- name: lock_repository
+SELECT id, fence, term, floor_ms, fold_case, normalize
+FROM lessor.repository WHERE id = :repository_id AND id > 0 FOR UPDATE
+
+-- name: promote_due
+UPDATE lessor.task SET due = 1, queued_ms = greatest(queued_ms, run_at_ms)
+WHERE id IN (
+  SELECT t.id FROM lessor.task AS t
+  WHERE t.status = 'queued' AND t.due = 0 AND t.run_at_ms <= (SELECT lessor.ms())
+  ORDER BY t.run_at_ms, t.id LIMIT :most FOR UPDATE SKIP LOCKED
+)
+RETURNING id
+
+-- name: lapsed_leases
+-- SKIP LOCKED: a lease that is being renewed or completed right now stays as it is. The bound is a
+-- scalar subquery: as a join it read every live lease (25 ms beside 100,000, instead of one probe).
+SELECT l.id AS lease_id, l.task_id, l.epoch, l.kind, l.worker_id, l.expires_ms, l.proof, t.status, t.effects,
+  t.charged, t.max_attempts, t.same_errors, CASE WHEN s.idempotency_key IS NULL THEN 0 ELSE 1 END AS keyed,
+  lessor.ms() AS now
+FROM lessor.lease AS l
+JOIN lessor.task AS t ON t.id = l.task_id
+JOIN lessor.submission AS s ON s.task_id = l.task_id
+WHERE l.repository_id = :repository_id AND l.ended_ms IS NULL
+  AND l.expires_ms <= (SELECT greatest(lessor.ms(), r.floor_ms) FROM lessor.repository AS r WHERE r.id = :repository_id)
+ORDER BY l.id
+LIMIT :most
+FOR UPDATE OF l SKIP LOCKED
+
+-- name: drain
+-- Under the repository's lock: the scopes of ended leases go, and each lease wakes a bounded number of
+-- its waiters. A lease with more of them stays undrained and is met again by the next claim.
+WITH d AS MATERIALIZED (
+  SELECT l.id FROM lessor.lease AS l
+  WHERE l.repository_id = :repository_id AND l.ended_ms IS NOT NULL AND l.drained = 0
+  ORDER BY l.id LIMIT :most FOR UPDATE SKIP LOCKED
+), gone AS (
+  DELETE FROM lessor.scope AS s USING d WHERE s.lease_id = d.id RETURNING s.lease_id
+), w AS MATERIALIZED (
+  SELECT t.id, d.id AS lease_id FROM d CROSS JOIN LATERAL (
+    SELECT t.id FROM lessor.task AS t WHERE t.waiting_on = d.id ORDER BY t.rank, t.id LIMIT :wake
+  ) AS t
+), k AS (
+  UPDATE lessor.task AS t SET waiting_on = NULL FROM w WHERE t.id = w.id AND t.waiting_on = w.lease_id RETURNING t.id
+), f AS (
+  UPDATE lessor.lease AS l SET drained = 1 FROM d
+  WHERE l.id = d.id AND (SELECT count(*) FROM w WHERE w.lease_id = d.id) < :wake
+  RETURNING l.id
+), turned AS (
+  UPDATE lessor.repository AS r SET turn = r.turn + 1
+  WHERE r.id = :repository_id AND EXISTS (SELECT 1 FROM d)
+)
+SELECT (SELECT count(*) FROM d) AS drained, (SELECT count(*) FROM k) AS woken
+
+-- name: candidates
+-- Ready tasks in order, each with one lease that blocks it where both sides are plain paths. Two
+-- lookups, ancestors by equality and descendants by range: as one OR, PostgreSQL read every scope of
+-- the repository.
+WITH full_key AS (
+  SELECT u.key FROM lessor.usage_limit AS u
+  WHERE u.kind = 'key' AND u.maximum <= (
+    SELECT count(*) FROM lessor.lease AS l
+    WHERE l.kind = 'lease' AND l.ended_ms IS NULL AND l.limit_key = u.key)
+), c AS MATERIALIZED (
+  SELECT t.id, t.epoch, t.rank, t.agent, t.limit_key, t.branch, t.progress, t.globs
+  FROM lessor.task AS t
+  WHERE t.queue = :queue AND t.repository_id = :repository_id AND t.status = 'queued' AND t.due = 1
+    AND t.needs_left = 0 AND t.waiting_on IS NULL AND (t.rank, t.id) >= (:mark_rank, :mark_id)
+    AND (t.agent IS NULL OR t.agent = :kind)
+    AND (t.capabilities IS NULL OR t.capabilities <@ ARRAY(SELECT json_array_elements_text(:capabilities::json)))
+    AND (t.limit_key IS NULL OR t.limit_key NOT IN (SELECT f.key FROM full_key AS f))
+    AND NOT EXISTS (SELECT 1 FROM lessor.queue AS q WHERE q.name = :queue AND q.paused = 1)
+  ORDER BY t.rank, t.id
+  LIMIT :most
+)
+SELECT c.id AS task_id, c.epoch, c.rank, c.agent, c.limit_key, c.branch, c.progress, c.globs,
+  s.number, s.title,
+  (SELECT hit.lease_id FROM lessor.task_scope AS ts CROSS JOIN LATERAL (
+     (SELECT s.lease_id FROM lessor.scope AS s
+       WHERE s.repository_id = :repository_id AND s.key = ANY (ts.ancestors)
+         AND (ts.mode = 'w' OR s.mode = 'w') AND s.pattern IS NULL AND s.task_id <> c.id
+         AND (s.reserved_rank IS NULL OR s.reserved_rank <= c.rank)
+       LIMIT 1)
+     UNION ALL
+     (SELECT s.lease_id FROM lessor.scope AS s
+       WHERE s.repository_id = :repository_id AND s.key > ts.key AND s.key < ts.key_end
+         AND (ts.mode = 'w' OR s.mode = 'w') AND s.pattern IS NULL AND s.task_id <> c.id
+         AND (s.reserved_rank IS NULL OR s.reserved_rank <= c.rank)
+       LIMIT 1)
+   ) AS hit
+   WHERE ts.task_id = c.id AND ts.pattern IS NULL LIMIT 1) AS blocker,
+  CASE WHEN :with_scopes = 1 THEN
+    (SELECT json_agg(json_build_array(ts.text, ts.key, ts.mode, ts.pattern) ORDER BY ts.ord)
+     FROM lessor.task_scope AS ts WHERE ts.task_id = c.id)::text
+  END AS scopes,
+  CASE WHEN EXISTS (SELECT 1 FROM lessor.lease AS o WHERE o.task_id = c.id AND o.kind <> 'lease' AND o.ended_ms IS NULL)
+    THEN 1 ELSE 0 END AS has_own,
+  CASE WHEN EXISTS (SELECT 1 FROM lessor.scope AS g WHERE g.repository_id = :repository_id AND g.pattern IS NOT NULL)
+    THEN 1 ELSE 0 END AS live_globs,
+  CASE WHEN EXISTS (SELECT 1 FROM lessor.usage_limit) THEN 1 ELSE 0 END AS limited,
+  greatest(lessor.ms(), (SELECT r.floor_ms FROM lessor.repository AS r WHERE r.id = :repository_id)) AS now
+FROM c JOIN lessor.submission AS s ON s.task_id = c.id
+ORDER BY c.rank, c.id
+
+-- name: glob_pairs
+-- Pairs in which a side is a glob and whose literal beginnings touch: the model decides them exactly.
+SELECT p.task_id, p.lease_id, p.mine_key, p.mine_mode, p.mine_pattern, p.key, p.mode, p.pattern
+FROM (SELECT value::bigint AS task_id FROM json_array_elements_text(:tasks::json)) AS c
+JOIN lessor.task AS t ON t.id = c.task_id
+CROSS JOIN LATERAL (
+  SELECT t.id AS task_id, s.lease_id, ts.key AS mine_key, ts.mode AS mine_mode, ts.pattern AS mine_pattern, s.key, s.mode, s.pattern
+  FROM lessor.task_scope AS ts CROSS JOIN LATERAL (
+    SELECT s.lease_id, s.key, s.mode, s.pattern, s.task_id, s.reserved_rank FROM lessor.scope AS s
+    WHERE s.repository_id = t.repository_id AND s.key = ANY (ts.ancestors)
+    UNION ALL
+    SELECT s.lease_id, s.key, s.mode, s.pattern, s.task_id, s.reserved_rank FROM lessor.scope AS s
+    WHERE s.repository_id = t.repository_id AND s.key > ts.key AND s.key < ts.key_end
+  ) AS s
+  WHERE ts.task_id = t.id AND (ts.pattern IS NOT NULL OR s.pattern IS NOT NULL)
+    AND (ts.mode = 'w' OR s.mode = 'w') AND s.task_id <> t.id
+    AND (s.reserved_rank IS NULL OR s.reserved_rank <= t.rank)
+  LIMIT :most
+) AS p
+
+-- name: oldest_parked
+SELECT t.id AS task_id, t.rank, t.parked_fence, t.parked_ms,
+  coalesce(q.overtake_limit, 20) AS overtake_limit, coalesce(q.overtake_ms, 600000) AS overtake_ms,
+  CASE WHEN EXISTS (
+    SELECT 1 FROM lessor.lease AS l
+    WHERE l.repository_id = :repository_id AND l.kind = 'reservation' AND l.ended_ms IS NULL) THEN 1 ELSE 0 END AS reserved
+FROM lessor.task AS t LEFT JOIN lessor.queue AS q ON q.name = t.queue
+WHERE t.repository_id = :repository_id AND t.waiting_on IS NOT NULL AND coalesce(q.paused, 0) = 0
+ORDER BY t.parked_fence, t.id
+LIMIT 1
+
+-- name: reserve
+-- A reservation isn't a grant: it takes no fence of its own, and blocks only the same or lower priority.
+WITH l AS (
+  INSERT INTO lessor.lease AS l (
+    kind, repository_id, task_id, epoch, fence, term, ttl_ms, granted_ms, renewed_ms, expires_ms, max_until_ms,
+    queue, agent, label)
+  SELECT 'reservation', t.repository_id, t.id, t.epoch, :fence, 0, :ttl_ms, :at_ms, :at_ms,
+    :at_ms + :ttl_ms, :at_ms + :ttl_ms, t.queue, '', ''
+  FROM lessor.task AS t WHERE t.id = :task_id
+  RETURNING l.id
+), s AS (
+  INSERT INTO lessor.scope (lease_id, ord, repository_id, task_id, text, key, key_end, mode, pattern, ancestors, fence, reserved_rank)
+  SELECT l.id, ts.ord, :repository_id, ts.task_id, ts.text, ts.key, ts.key_end, ts.mode, ts.pattern, ts.ancestors, :fence, t.rank
+  FROM l, lessor.task AS t JOIN lessor.task_scope AS ts ON ts.task_id = t.id
+  WHERE t.id = :task_id
+), u AS (
+  UPDATE lessor.task AS t SET parked_fence = :fence, parked_ms = :at_ms, events = t.events + 1
+  WHERE t.id = :task_id RETURNING t.id, t.events, t.epoch
+), e AS (
+  INSERT INTO lessor.event (task_id, n, at_ms, kind, epoch, facts)
+  SELECT u.id, u.events, :at_ms, 'reserved', u.epoch, '{}' FROM u
+), r AS (
+  UPDATE lessor.repository SET turn = turn + 1 WHERE id = :repository_id
+)
+SELECT id AS lease_id FROM l
+
+-- name: end_own
+-- A task's reservation or hold gives way to its own lease, before the lease's rows are written.
+WITH l AS (
+  UPDATE lessor.lease AS l SET ended_ms = :at_ms, end_reason = 'granted'
+  FROM (SELECT value::bigint AS task_id FROM json_array_elements_text(:tasks::json)) AS c
+  WHERE l.task_id = c.task_id AND l.kind <> 'lease' AND l.ended_ms IS NULL
+  RETURNING l.id
+)
+DELETE FROM lessor.scope AS s USING l WHERE s.lease_id = l.id
+
+-- name: claim_write
+-- Guarded by each task's epoch and state: fewer leases than decided end the transaction.
+WITH g AS MATERIALIZED (
+  SELECT * FROM json_to_recordset(:grants::json) AS x(
+    ord bigint, task_id bigint, epoch bigint, token_hash text, branch text, label text, fence bigint, hold_ms bigint)
+), u AS (
+  UPDATE lessor.task AS t
+  SET status = 'running', epoch = t.epoch + 1, attempts = t.attempts + 1, events = t.events + 1,
+    branch = g.branch, parked_fence = NULL, parked_ms = NULL
+  FROM g
+  WHERE t.id = g.task_id AND t.epoch = g.epoch AND t.status = 'queued' AND t.waiting_on IS NULL
+  RETURNING t.id, t.epoch, t.events, t.rank, t.queue, t.limit_key, t.attempts, t.effects, t.progress,
+    g.ord, g.token_hash, g.branch, g.label, g.fence, g.hold_ms
+), l AS (
+  INSERT INTO lessor.lease AS l (
+    kind, repository_id, task_id, epoch, worker_id, token_hash, fence, term, ttl_ms, granted_ms,
+    renewed_ms, expires_ms, max_until_ms, queue, agent, limit_key, branch, label)
+  SELECT 'lease', :repository_id, u.id, u.epoch, :worker_id, u.token_hash, u.fence, :term, :ttl_ms, :at_ms,
+    :at_ms, :at_ms + :ttl_ms, :at_ms + u.hold_ms, u.queue, :agent, u.limit_key, u.branch, u.label
+  FROM u
+  RETURNING l.id, l.task_id, l.expires_ms, l.max_until_ms
+), s AS (
+  INSERT INTO lessor.scope (lease_id, ord, repository_id, task_id, text, key, key_end, mode, pattern, ancestors, fence)
+  SELECT l.id, ts.ord, :repository_id, ts.task_id, ts.text, ts.key, ts.key_end, ts.mode, ts.pattern, ts.ancestors, u.fence
+  FROM l JOIN u ON u.id = l.task_id JOIN lessor.task_scope AS ts ON ts.task_id = l.task_id
+), e AS (
+  INSERT INTO lessor.event (task_id, n, at_ms, kind, epoch, facts)
+  SELECT u.id, u.events, :at_ms, 'claimed', u.epoch, :facts FROM u
+), p AS (
+  UPDATE lessor.task AS t
+  SET waiting_on = coalesce(x.lease_id, l.id), parked_fence = coalesce(t.parked_fence, :fence),
+    parked_ms = coalesce(t.parked_ms, :at_ms)
+  FROM json_to_recordset(:parks::json) AS x(task_id bigint, lease_id bigint, behind bigint)
+  LEFT JOIN l ON l.task_id = x.behind
+  WHERE t.id = x.task_id AND t.status = 'queued' AND t.waiting_on IS NULL
+), r AS (
+  UPDATE lessor.repository AS r
+  SET fence = :fence, floor_ms = greatest(r.floor_ms, :at_ms), turn = r.turn + 1
+  WHERE r.id = :repository_id AND r.id > 0
+), q AS (
+  INSERT INTO lessor.request (actor, request_id, digest, answer, at_ms)
+  SELECT :actor, :request_id, :digest, x.answer, :at_ms
+  FROM (SELECT json_agg(l.id ORDER BY l.id)::text AS answer FROM l) AS x
+  WHERE x.answer IS NOT NULL
+)
+SELECT l.id AS lease_id, u.id AS task_id, u.epoch, 1::bigint AS version, u.fence, :term::bigint AS term,
+  :ttl_ms::bigint AS ttl_ms, :at_ms::bigint AS granted_ms, l.expires_ms, l.max_until_ms, u.label, u.branch,
+  :repository_id::bigint AS repository_id, u.queue, u.attempts, u.effects, u.progress,
+  s.number, s.title, s.prompt, s.check_command, s.idempotency_key, s.strict,
+  coalesce((SELECT json_agg(json_build_array(ts.text, ts.mode) ORDER BY ts.ord)
+    FROM lessor.task_scope AS ts WHERE ts.task_id = u.id)::text, '[]') AS scopes,
+  NULL::bigint AS ended_ms, u.rank, :at_ms::bigint AS now
+FROM (SELECT lessor.expect((SELECT count(*) FROM u), :wanted) AS found) AS checked
+LEFT JOIN (u JOIN l ON l.task_id = u.id JOIN lessor.submission AS s ON s.task_id = u.id) ON checked.found > 0
+ORDER BY u.ord
+
+-- name: grants
+-- What a repeated request is answered with: its leases as they are now.
+SELECT l.id AS lease_id, l.task_id, l.epoch, l.version, l.fence, l.term, l.ttl_ms, l.granted_ms, l.expires_ms,
+  l.max_until_ms, l.label, l.branch, l.repository_id, l.queue, t.attempts, t.effects, t.progress,
+  s.number, s.title, s.prompt, s.check_command, s.idempotency_key, s.strict,
+  coalesce((SELECT json_agg(json_build_array(ts.text, ts.mode) ORDER BY ts.ord)
+    FROM lessor.task_scope AS ts WHERE ts.task_id = l.task_id)::text, '[]') AS scopes,
+  l.ended_ms, t.rank, lessor.ms() AS now
+FROM json_array_elements_text(:leases::json) WITH ORDINALITY AS x(value, ord)
+JOIN lessor.lease AS l ON l.id = x.value::bigint
+JOIN lessor.task AS t ON t.id = l.task_id
+JOIN lessor.submission AS s ON s.task_id = l.task_id
+ORDER BY x.ord

@@ -1,0 +1,176 @@
+-- name: complete_leases
+-- All rows are locked by id in l, counted in locked, and only then is the clock read: judged row by
+-- row, a list's first item could run out while the second's lock was awaited.
+WITH x AS MATERIALIZED (
+  SELECT * FROM json_to_recordset(:rows::json) AS x(
+    ord bigint, task_id bigint, epoch bigint, worker_id bigint, token_hash text, digest text, result text, stage text, facts text)
+), l AS MATERIALIZED (
+  SELECT l.id, l.task_id, l.epoch, l.expires_ms, l.ended_ms, l.end_reason, l.end_digest, l.repository_id,
+    x.ord, x.digest, x.result, x.stage, x.facts,
+    (l.worker_id = x.worker_id AND l.token_hash = x.token_hash) AS mine
+  FROM x JOIN lessor.lease AS l ON l.task_id = x.task_id AND l.epoch = x.epoch AND l.kind = 'lease'
+  ORDER BY l.id
+  FOR UPDATE OF l
+), locked AS MATERIALIZED (
+  SELECT count(*) FROM l
+), n AS MATERIALIZED (
+  SELECT lessor.ms() AS now FROM locked
+), picked AS MATERIALIZED (
+  SELECT l.*, n.now FROM l, n WHERE l.mine AND l.ended_ms IS NULL AND n.now < l.expires_ms
+), ended AS (
+  UPDATE lessor.lease AS e
+  SET ended_ms = p.now, end_reason = 'completed', end_digest = p.digest, result = p.result,
+    drained = CASE WHEN p.repository_id = 0 THEN 1 ELSE 0 END
+  FROM picked AS p WHERE e.id = p.id
+), moved AS (
+  UPDATE lessor.task AS t
+  SET status = :status, stage = p.stage, finished_ms = p.now, events = t.events + 1
+  FROM picked AS p WHERE t.id = p.task_id
+  RETURNING t.id, t.events, p.epoch, p.now, p.facts
+), e AS (
+  INSERT INTO lessor.event (task_id, n, at_ms, kind, epoch, facts)
+  SELECT id, events, now, 'completed', epoch, facts FROM moved
+), dependents AS MATERIALIZED (
+  SELECT t.id, (SELECT count(*) FROM lessor.dependency AS d JOIN picked AS p ON d.needs_id = p.task_id WHERE d.task_id = t.id) AS met
+  FROM lessor.task AS t
+  WHERE t.id IN (SELECT d.task_id FROM lessor.dependency AS d JOIN picked AS p ON d.needs_id = p.task_id)
+  ORDER BY t.id
+  FOR UPDATE OF t
+), freed AS (
+  UPDATE lessor.task AS t SET needs_left = t.needs_left - d.met FROM dependents AS d WHERE t.id = d.id
+  RETURNING t.id
+)
+SELECT x.ord, CASE WHEN p.id IS NULL THEN 0 ELSE 1 END AS done, l.id AS lease_id,
+  CASE WHEN l.mine THEN 1 ELSE 0 END AS mine, l.ended_ms, l.end_reason, l.end_digest, l.expires_ms, n.now,
+  CASE WHEN EXISTS (SELECT 1 FROM freed) OR EXISTS (SELECT 1 FROM lessor.task AS w WHERE w.waiting_on = l.id)
+    THEN 1 ELSE 0 END AS wakes
+FROM x CROSS JOIN n LEFT JOIN l ON l.ord = x.ord LEFT JOIN picked AS p ON p.ord = x.ord
+ORDER BY x.ord
+
+-- name: renew_leases
+WITH x AS MATERIALIZED (
+  SELECT * FROM json_to_recordset(:rows::json) AS x(
+    ord bigint, task_id bigint, epoch bigint, worker_id bigint, token_hash text, version bigint, request text)
+), l AS MATERIALIZED (
+  SELECT l.id, l.version, l.expires_ms, l.max_until_ms, l.ttl_ms, l.ended_ms, l.end_reason, l.renew_request,
+    x.ord, x.version AS known, x.request, (l.worker_id = x.worker_id AND l.token_hash = x.token_hash) AS mine
+  FROM x JOIN lessor.lease AS l ON l.task_id = x.task_id AND l.epoch = x.epoch AND l.kind = 'lease'
+  ORDER BY l.id
+  FOR UPDATE OF l
+), locked AS MATERIALIZED (
+  SELECT count(*) FROM l
+), n AS MATERIALIZED (
+  SELECT lessor.ms() AS now FROM locked
+), renewed AS (
+  UPDATE lessor.lease AS r
+  SET version = r.version + 1, renewed_ms = n.now, renew_request = l.request,
+    expires_ms = least(greatest(n.now + r.ttl_ms, r.expires_ms), r.max_until_ms)
+  FROM l, n
+  WHERE r.id = l.id AND l.mine AND l.ended_ms IS NULL AND n.now < l.expires_ms AND l.version = l.known
+  RETURNING r.id, r.version, r.expires_ms
+)
+SELECT x.ord, CASE WHEN r.id IS NULL THEN 0 ELSE 1 END AS done, l.id AS lease_id,
+  CASE WHEN l.mine THEN 1 ELSE 0 END AS mine, l.ended_ms, l.end_reason, l.renew_request,
+  coalesce(r.version, l.version) AS version, coalesce(r.expires_ms, l.expires_ms) AS expires_ms, l.max_until_ms, n.now
+FROM x CROSS JOIN n LEFT JOIN l ON l.ord = x.ord LEFT JOIN renewed AS r ON r.id = l.id
+ORDER BY x.ord
+
+-- name: lock_leases
+-- The leases that holders name, locked, with the facts that decide what follows their end.
+WITH x AS MATERIALIZED (
+  SELECT * FROM json_to_recordset(:rows::json) AS x(
+    ord bigint, task_id bigint, epoch bigint, worker_id bigint, token_hash text)
+), l AS MATERIALIZED (
+  SELECT l.*, x.ord, (l.worker_id = x.worker_id AND l.token_hash = x.token_hash) AS mine
+  FROM x JOIN lessor.lease AS l ON l.task_id = x.task_id AND l.epoch = x.epoch AND l.kind = 'lease'
+  ORDER BY l.id
+  FOR UPDATE OF l
+), locked AS MATERIALIZED (
+  SELECT count(*) FROM l
+), n AS MATERIALIZED (
+  SELECT lessor.ms() AS now FROM locked
+)
+SELECT x.ord, l.id AS lease_id, x.task_id, x.epoch, CASE WHEN l.mine THEN 1 ELSE 0 END AS mine, l.repository_id,
+  l.fence, l.ended_ms, l.end_reason, l.end_digest, l.expires_ms, t.status, t.effects, t.charged, t.max_attempts,
+  t.same_errors, t.error_print, CASE WHEN s.idempotency_key IS NULL THEN 0 ELSE 1 END AS keyed, l.worker_id, n.now
+FROM x CROSS JOIN n
+LEFT JOIN l ON l.ord = x.ord
+LEFT JOIN lessor.task AS t ON t.id = x.task_id
+LEFT JOIN lessor.submission AS s ON s.task_id = x.task_id
+ORDER BY x.ord
+
+-- name: lock_live_leases
+-- The live leases of tasks, locked by id, for a person's or a witness's decision about them.
+WITH x AS MATERIALIZED (
+  SELECT value::bigint AS task_id, ordinality AS ord FROM json_array_elements_text(:tasks::json) WITH ORDINALITY
+), l AS MATERIALIZED (
+  SELECT l.* FROM x JOIN lessor.lease AS l ON l.task_id = x.task_id
+  WHERE l.kind = 'lease' AND l.ended_ms IS NULL
+  ORDER BY l.id
+  FOR UPDATE OF l
+), locked AS MATERIALIZED (
+  SELECT count(*) FROM l
+), n AS MATERIALIZED (
+  SELECT lessor.ms() AS now FROM locked
+)
+SELECT x.ord, l.id AS lease_id, x.task_id, coalesce(l.epoch, t.epoch) AS epoch, 1 AS mine, t.repository_id,
+  l.fence, l.ended_ms, l.end_reason, l.end_digest, l.expires_ms, t.status, t.effects, t.charged, t.max_attempts,
+  t.same_errors, t.error_print, CASE WHEN s.idempotency_key IS NULL THEN 0 ELSE 1 END AS keyed, l.worker_id, n.now
+FROM x CROSS JOIN n
+LEFT JOIN l ON l.task_id = x.task_id
+LEFT JOIN lessor.task AS t ON t.id = x.task_id
+LEFT JOIN lessor.submission AS s ON s.task_id = x.task_id
+ORDER BY x.ord
+
+-- name: end_leases
+-- Leases that this transaction has locked end, and their tasks move as decided.
+WITH x AS MATERIALIZED (
+  SELECT * FROM json_to_recordset(:rows::json) AS x(
+    lease_id bigint, task_id bigint, reason text, digest text, result text, proof text, moves bigint, status text,
+    charge bigint, due bigint, run_at_ms bigint, queued_ms bigint, finished_ms bigint, error_print text,
+    same_errors bigint, kind text, facts text)
+), ended AS (
+  UPDATE lessor.lease AS l
+  SET ended_ms = :at_ms, end_reason = x.reason, end_digest = x.digest, result = x.result,
+    proof = coalesce(x.proof, l.proof), drained = CASE WHEN l.repository_id = 0 THEN 1 ELSE 0 END
+  FROM x WHERE l.id = x.lease_id AND l.ended_ms IS NULL
+  RETURNING l.id, l.epoch
+), moved AS (
+  UPDATE lessor.task AS t
+  SET status = x.status, charged = t.charged + x.charge, due = coalesce(x.due, t.due),
+    run_at_ms = coalesce(x.run_at_ms, t.run_at_ms), queued_ms = coalesce(x.queued_ms, t.queued_ms),
+    finished_ms = x.finished_ms, error_print = x.error_print, same_errors = x.same_errors, events = t.events + 1
+  FROM x JOIN ended AS e ON e.id = x.lease_id
+  WHERE t.id = x.task_id AND x.moves = 1
+  RETURNING t.id, t.events, e.epoch, x.kind, x.facts
+), ev AS (
+  INSERT INTO lessor.event (task_id, n, at_ms, kind, epoch, facts)
+  SELECT id, events, :at_ms, kind, epoch, facts FROM moved
+)
+SELECT count(*) AS ended, (SELECT count(*) FROM moved) AS moved FROM ended
+
+-- name: put_hold
+-- The scope of a lease that ended goes over to a hold: the rows stay, under another lease.
+WITH l AS (
+  INSERT INTO lessor.lease AS l (
+    kind, repository_id, task_id, epoch, fence, term, ttl_ms, granted_ms, renewed_ms, expires_ms, max_until_ms, queue, agent, label)
+  SELECT 'hold', o.repository_id, o.task_id, o.epoch, o.fence, o.term, :ttl_ms, :at_ms, :at_ms, :at_ms + :ttl_ms,
+    :at_ms + :ttl_ms, o.queue, o.agent, o.label
+  FROM lessor.lease AS o WHERE o.id = :lease_id
+  RETURNING l.id
+)
+UPDATE lessor.scope AS s SET lease_id = l.id FROM l WHERE s.lease_id = :lease_id
+
+-- name: acknowledge
+UPDATE lessor.lease SET acknowledged_ms = coalesce(acknowledged_ms, lessor.ms())
+WHERE task_id = :task_id AND epoch = :epoch AND kind = 'lease' AND worker_id = :worker_id
+  AND token_hash = :token_hash AND ended_ms IS NOT NULL
+RETURNING id, end_reason
+
+-- name: refusal
+-- The facts of the other side: who holds the task now.
+SELECT t.id AS task_id, s.number, t.status, t.epoch, l.id AS lease_id, l.agent, l.worker_id, l.expires_ms, l.end_reason, l.kind, lessor.ms() AS now
+FROM lessor.task AS t
+JOIN lessor.submission AS s ON s.task_id = t.id
+LEFT JOIN lessor.lease AS l ON l.task_id = t.id AND l.kind = 'lease' AND l.ended_ms IS NULL
+WHERE t.id = :task_id

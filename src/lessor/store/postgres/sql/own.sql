@@ -1,0 +1,85 @@
+-- name: claim_free
+-- Tasks without a repository need no repository lock: one statement claims them. Nothing is claimed
+-- while any limit is set: limits are counted under their rows' locks, by the long way round.
+WITH c AS MATERIALIZED (
+  SELECT t.id, t.epoch, row_number() OVER () AS ord
+  FROM (
+    SELECT t.id, t.epoch FROM lessor.task AS t
+    WHERE t.queue = :queue AND t.repository_id = 0 AND t.status = 'queued' AND t.due = 1
+      AND t.needs_left = 0 AND t.waiting_on IS NULL AND (t.rank, t.id) >= (:mark_rank, :mark_id)
+      AND (t.agent IS NULL OR t.agent = :kind)
+      AND (t.capabilities IS NULL OR t.capabilities <@ ARRAY(SELECT json_array_elements_text(:capabilities::json)))
+      AND NOT EXISTS (SELECT 1 FROM lessor.queue AS q WHERE q.name = :queue AND q.paused = 1)
+      AND NOT EXISTS (SELECT 1 FROM lessor.usage_limit)
+    ORDER BY t.rank, t.id
+    LIMIT :wanted
+    FOR UPDATE OF t SKIP LOCKED
+  ) AS t
+), locked AS MATERIALIZED (
+  SELECT count(*) AS found FROM c
+), n AS MATERIALIZED (
+  SELECT lessor.ms() AS now FROM locked
+), u AS (
+  UPDATE lessor.task AS t
+  SET status = 'running', epoch = t.epoch + 1, attempts = t.attempts + 1, events = t.events + 1
+  FROM c
+  WHERE t.id = c.id AND t.epoch = c.epoch AND t.status = 'queued'
+  RETURNING t.id, t.epoch, t.events, t.rank, t.attempts, t.effects, t.progress, t.limit_key, c.ord
+), l AS (
+  INSERT INTO lessor.lease AS l (
+    kind, repository_id, task_id, epoch, worker_id, token_hash, fence, term, ttl_ms, granted_ms,
+    renewed_ms, expires_ms, max_until_ms, queue, agent, limit_key, label)
+  SELECT 'lease', 0, u.id, u.epoch, :worker_id, :token_hashes::json ->> (u.ord - 1)::int, 0, 0, :ttl_ms, n.now,
+    n.now, n.now + :ttl_ms, n.now + CASE WHEN u.progress = 1 THEN :hold_ms ELSE :ttl_ms END,
+    :queue, :agent, u.limit_key, :label_head || u.id || ';epoch=' || u.epoch
+  FROM u, n
+  RETURNING l.id, l.task_id, l.granted_ms, l.expires_ms, l.max_until_ms, l.label
+), e AS (
+  INSERT INTO lessor.event (task_id, n, at_ms, kind, epoch, facts)
+  SELECT u.id, u.events, n.now, 'claimed', u.epoch, :facts FROM u, n
+), r AS (
+  INSERT INTO lessor.request (actor, request_id, digest, answer, at_ms)
+  SELECT :actor, :request_id, :digest, (SELECT json_agg(l.id ORDER BY l.id) FROM l)::text, n.now
+  FROM n, locked WHERE locked.found > 0
+)
+SELECT l.id AS lease_id, u.id AS task_id, u.epoch, 1::bigint AS version, 0::bigint AS fence, 0::bigint AS term,
+  :ttl_ms::bigint AS ttl_ms, l.granted_ms, l.expires_ms, l.max_until_ms, l.label, NULL::text AS branch,
+  0::bigint AS repository_id, :queue::text AS queue, u.attempts, u.effects, u.progress,
+  s.number, s.title, s.prompt, s.check_command, s.idempotency_key, s.strict, '[]' AS scopes,
+  NULL::bigint AS ended_ms, u.rank, n.now
+FROM u JOIN l ON l.task_id = u.id JOIN lessor.submission AS s ON s.task_id = u.id CROSS JOIN n
+ORDER BY u.ord
+
+-- name: note_lineage
+-- Another cluster or timeline than the one on record was restored or promoted: a new term, every live
+-- grant is over, and epochs jump past what the lost store may have handed out.
+WITH known AS (
+  SELECT value FROM lessor.meta WHERE key = 'lineage'
+), kept AS (
+  INSERT INTO lessor.meta (key, value) VALUES ('lineage', :lineage)
+  ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE lessor.meta.value <> excluded.value
+  RETURNING value
+), rewound AS (
+  SELECT 1 FROM known CROSS JOIN kept
+), terms AS (
+  UPDATE lessor.repository SET term = term + 1 WHERE EXISTS (SELECT 1 FROM rewound) RETURNING id
+), epochs AS (
+  UPDATE lessor.task SET epoch = epoch + 1000
+  WHERE EXISTS (SELECT 1 FROM rewound) AND status NOT IN ('succeeded', 'failed', 'cancelled') RETURNING id
+), leases AS (
+  UPDATE lessor.lease SET expires_ms = least(expires_ms, lessor.ms()), proof = 'rewound'
+  WHERE EXISTS (SELECT 1 FROM rewound) AND ended_ms IS NULL RETURNING id
+)
+SELECT count(*) AS terms FROM terms
+
+-- name: new_term
+WITH terms AS (
+  UPDATE lessor.repository SET term = term + 1 RETURNING id
+), epochs AS (
+  UPDATE lessor.task SET epoch = epoch + 1000
+  WHERE status NOT IN ('succeeded', 'failed', 'cancelled') RETURNING id
+), leases AS (
+  UPDATE lessor.lease SET expires_ms = least(expires_ms, lessor.ms()), proof = 'rewound'
+  WHERE ended_ms IS NULL RETURNING id
+)
+SELECT count(*) AS terms FROM terms

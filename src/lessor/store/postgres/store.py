@@ -1,0 +1,253 @@
+"""A PostgreSQL database, one connection a thread, no session state.
+
+READ COMMITTED with explicit row locks: the repository's row is the lock, a holder's write locks
+its lease rows. Statements of one transaction travel in pipelines, as round trips are what a claim
+costs. Nothing here needs LISTEN for correctness: it only shortens a wait, on a direct connection.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import psycopg
+from psycopg.types.numeric import Int8Dumper
+
+from lessor.clock import Clock, SystemClock
+from lessor.errors import BusyError, InvalidError, StoreUnavailableError
+from lessor.store import TRIES, Call, RetryRule, Row, T
+from lessor.store.postgres.errors import GUARD_FAILED, REPEATABLE, translate
+from lessor.store.postgres.opening import is_pooled, lineage, migrate
+from lessor.store.statements import load_statements
+
+CHANNEL = "lessor"
+_LOCK_TIMEOUT = b"SET LOCAL lock_timeout = 10000"
+_PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
+_BEGIN = b"BEGIN"
+_COMMIT = b"COMMIT"
+
+
+class PostgresStore:
+    """A store in the database that `dsn` names.
+
+    Args:
+        listen_dsn: a direct connection for LISTEN where `dsn` goes through a pooler.
+    """
+
+    dialect = "postgres"
+    concurrent = True
+
+    def __init__(
+        self, dsn: str, *, listen_dsn: str | None = None, clock: Clock | None = None
+    ) -> None:
+        self._dsn = dsn
+        self._listen_dsn = listen_dsn
+        self._clock = clock or SystemClock()
+        self._statements = {
+            name: _PARAMETER.sub(r"%(\1)s", text.replace("%", "%%")).encode()
+            for name, text in load_statements("postgres").items()
+        }
+        self._local = threading.local()
+        self._open: list[psycopg.Connection[tuple[Any, ...]]] = []
+        self._listener: psycopg.Connection[tuple[Any, ...]] | None = None
+        try:
+            db = self._connect()
+            migrate(db)
+            row = db.execute("SELECT value FROM lessor.meta WHERE key = 'store_key'").fetchone()
+            self.key = int(str(row[0])) if row else 0
+            self.once("note_lineage", lineage=lineage(db))
+        except psycopg.Error as error:
+            self.close()
+            raise translate(error) from error
+        except BaseException:
+            self.close()
+            raise
+
+    def write(self, rule: Callable[[PostgresTransaction], T]) -> T:
+        """Run `rule` in one transaction; again after a serialization failure or a failed guard."""
+        for _ in range(TRIES):
+            tx = PostgresTransaction(self._connection(), self._statements, pooled=self._pooled)
+            try:
+                answer = rule(tx)
+                if not tx.over:
+                    tx.finish()
+            except (RetryRule, *REPEATABLE):
+                tx.roll_back()
+            except psycopg.Error as error:
+                tx.roll_back()
+                if error.sqlstate != GUARD_FAILED:
+                    raise translate(error) from error
+            except BaseException:
+                tx.roll_back()
+                raise
+            else:
+                return answer
+        raise BusyError(
+            "The store kept changing under a guarded write.", next_step="Try again.", retry_ms=100
+        )
+
+    def read(self, name: str, /, **values: Any) -> list[Row]:
+        """Run one statement that only reads; a lost connection is opened again, once."""
+        try:
+            return list(self._connection().execute(self._statements[name], values))
+        except psycopg.OperationalError as error:
+            if not self._connection().closed:
+                raise translate(error) from error
+        except psycopg.Error as error:
+            raise translate(error) from error
+        return list(self._connection().execute(self._statements[name], values))
+
+    def once(self, name: str, /, **values: Any) -> list[Row]:
+        """One statement that writes, in a transaction of its own: one round trip."""
+        for attempt in range(TRIES):
+            try:
+                return list(self._connection().execute(self._statements[name], values))
+            except REPEATABLE as error:
+                if attempt == TRIES - 1:
+                    raise translate(error) from error
+            except psycopg.Error as error:
+                raise translate(error) from error
+        raise AssertionError  # the last attempt returned or raised
+
+    def join(self, connection: Any) -> PostgresTransaction:
+        """The caller's own transaction on a psycopg connection to this database.
+
+        Raises:
+            InvalidError: it isn't a psycopg connection.
+        """
+        if not isinstance(connection, psycopg.Connection):
+            raise InvalidError(
+                "The connection has to be a psycopg connection.",
+                next_step="Pass the one that your transaction is on.",
+            )
+        return PostgresTransaction(connection, self._statements, pooled=self._pooled, joined=True)
+
+    def notify(self) -> None:
+        """Wake those who LISTEN; a failure only costs them their polling interval."""
+        with suppress(psycopg.Error):
+            self._connection().execute("SELECT pg_notify(%s, '')", (CHANNEL,))
+
+    def wait(self, milliseconds: int) -> None:
+        """Return on a notification or after `milliseconds`; without LISTEN, after a second at most."""
+        listener = self._listening()
+        if listener is None:
+            self._clock.wait(min(milliseconds, 1_000))
+            return
+        try:
+            for _ in listener.notifies(timeout=milliseconds / 1000, stop_after=1):
+                return
+        except psycopg.Error:
+            listener.close()
+            self._listener = None
+
+    def close(self) -> None:
+        """Close every connection."""
+        for db in self._open:
+            db.close()
+        self._open.clear()
+        self._local = threading.local()
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+
+    def _connection(self) -> psycopg.Connection[tuple[Any, ...]]:
+        db: psycopg.Connection[tuple[Any, ...]] | None = getattr(self._local, "db", None)
+        if db is None or db.closed:
+            try:
+                db = self._connect()
+            except psycopg.Error as error:
+                raise translate(error) from error
+        return db
+
+    def _connect(self) -> psycopg.Connection[tuple[Any, ...]]:
+        db: psycopg.Connection[tuple[Any, ...]] = psycopg.connect(
+            self._dsn, autocommit=True, connect_timeout=10, prepare_threshold=1
+        )
+        self._pooled = is_pooled(db)
+        db.adapters.register_dumper(int, Int8Dumper)  # one type, so one prepared plan a statement
+        if self._pooled:
+            db.prepare_threshold = None
+        else:
+            db.execute(_LOCK_TIMEOUT.replace(b"LOCAL ", b""))
+        self._local.db = db
+        self._open.append(db)
+        return db
+
+    def _listening(self) -> psycopg.Connection[tuple[Any, ...]] | None:
+        if self._listener is not None and not self._listener.closed:
+            return self._listener
+        dsn = self._listen_dsn or (None if self._pooled else self._dsn)
+        if dsn is None:
+            return None
+        try:
+            self._listener = psycopg.connect(dsn, autocommit=True, connect_timeout=10)
+            self._listener.execute(f"LISTEN {CHANNEL}")
+        except psycopg.Error as error:
+            raise StoreUnavailableError(
+                "The direct connection for LISTEN can't be opened.",
+                next_step="Check LESSOR_LISTEN_DSN, or unset it to poll.",
+            ) from error
+        return self._listener
+
+
+class PostgresTransaction:
+    """A transaction that begins with its first statement."""
+
+    def __init__(
+        self,
+        db: psycopg.Connection[tuple[Any, ...]],
+        statements: dict[str, bytes],
+        *,
+        pooled: bool,
+        joined: bool = False,
+    ) -> None:
+        self._db = db
+        self._statements = statements
+        self._pooled = pooled
+        self._begun = joined
+        self.over = False
+
+    def rows(self, name: str, /, **values: Any) -> list[Row]:
+        """Run one named statement."""
+        return self.batch((name, values))[0]
+
+    def batch(self, *calls: Call) -> list[list[Row]]:
+        """Run statements in order, in one round trip."""
+        return self._send(calls, commit=False)
+
+    def finish(self, *calls: Call) -> list[list[Row]]:
+        """Run statements in order and commit, in one round trip."""
+        answers = self._send(calls, commit=True)
+        self.over = True
+        return answers
+
+    def now(self) -> int:
+        """The server's clock, read now, in milliseconds."""
+        return int(self.rows("clock")[0][0])
+
+    def roll_back(self) -> None:
+        """Give up; a connection that can't is closed."""
+        if self._db.closed or not self._begun:
+            return
+        try:
+            self._db.execute("ROLLBACK")
+        except psycopg.Error:
+            self._db.close()
+
+    def _send(self, calls: tuple[Call, ...], *, commit: bool) -> list[list[Row]]:
+        if not self._begun and not calls:
+            return []
+        db = self._db
+        with db.pipeline():
+            if not self._begun:
+                self._begun = True
+                db.execute(_BEGIN)
+                if self._pooled:  # a session's setting would leak to the pooler's other clients
+                    db.execute(_LOCK_TIMEOUT)
+            cursors = [db.execute(self._statements[name], values) for name, values in calls]
+            if commit:
+                db.execute(_COMMIT)
+        return [list(cursor) if cursor.description else [] for cursor in cursors]

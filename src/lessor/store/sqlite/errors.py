@@ -1,0 +1,63 @@
+"""SQLite's errors as Lessor's."""
+
+from __future__ import annotations
+
+import apsw
+
+from lessor.errors import (
+    BusyError,
+    ConstraintError,
+    LessorError,
+    StoreCorruptError,
+    StoreError,
+    StoreUnavailableError,
+)
+
+_UNAVAILABLE = (
+    apsw.FullError,
+    apsw.IOError,
+    apsw.ReadOnlyError,
+    apsw.CantOpenError,
+    apsw.PermissionsError,
+    apsw.AuthError,
+)
+
+
+def translate(error: apsw.Error, *, path: str) -> LessorError:
+    """The Lessor error that says what to do about SQLite's."""
+    text = str(error)
+    match error:
+        case apsw.BusyError() | apsw.LockedError():
+            return BusyError(
+                f"Another process is writing to {path}.",
+                next_step="Try again.",
+                retry_ms=100,
+                store=path,
+            )
+        case apsw.ConstraintError():
+            name = text.rpartition(":")[2].strip() or text
+            return ConstraintError(
+                f"The store forbade the write: {name}.",
+                next_step="Report this with `lessor doctor`.",
+                constraint=name,
+            )
+        case apsw.FullError():
+            return StoreUnavailableError(
+                f"The disk of {path} is full; nothing was changed.",
+                next_step="Free some space and try again.",
+                store=path,
+            )
+        case apsw.CorruptError() | apsw.NotADBError():
+            return StoreCorruptError(
+                f"{path} is damaged or no Lessor store: {text}.",
+                next_step="Restore a backup: lessor restore FILE.",
+                store=path,
+            )
+        case _ if isinstance(error, _UNAVAILABLE):
+            return StoreUnavailableError(
+                f"{path} can't be read or written: {text}.",
+                next_step="Check that the file and its folder are yours to write.",
+                store=path,
+            )
+        case _:
+            return StoreError(f"SQLite: {text}.", next_step="Run `lessor doctor`.", store=path)

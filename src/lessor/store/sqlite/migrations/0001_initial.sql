@@ -1,0 +1,310 @@
+-- Instants are milliseconds of the store's clock. Ids are AUTOINCREMENT: a reused rowid would let
+-- an old id name a new row. Repository 0 stands for "no repository", so that every index and
+-- comparison treats it like any other.
+CREATE TABLE schema_migration (
+  version INTEGER PRIMARY KEY,
+  digest TEXT NOT NULL,
+  applied_ms INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE meta (
+  key TEXT PRIMARY KEY,
+  value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE repository (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  canonical TEXT NOT NULL UNIQUE,
+  name TEXT NOT NULL,
+  fold_case INTEGER NOT NULL DEFAULT 0 CHECK (fold_case IN (0, 1)),
+  normalize INTEGER NOT NULL DEFAULT 1 CHECK (normalize IN (0, 1)),
+  fence INTEGER NOT NULL DEFAULT 0,
+  term INTEGER NOT NULL DEFAULT 0,
+  turn INTEGER NOT NULL DEFAULT 0,
+  floor_ms INTEGER NOT NULL DEFAULT 0,
+  last_number INTEGER NOT NULL DEFAULT 0
+) STRICT;
+INSERT INTO repository (id, canonical, name) VALUES (0, '', '');
+
+CREATE TABLE checkout (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  repository_id INTEGER NOT NULL REFERENCES repository (id),
+  host_id TEXT NOT NULL,
+  common_dir TEXT NOT NULL,
+  UNIQUE (host_id, common_dir)
+) STRICT;
+
+CREATE TABLE worker (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  agent TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  host_id TEXT NOT NULL,
+  boot_id TEXT NOT NULL,
+  pid INTEGER,
+  pid_namespace TEXT NOT NULL,
+  start_ticks INTEGER,
+  capabilities TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(capabilities)),
+  heartbeat INTEGER NOT NULL CHECK (heartbeat IN (0, 1)),
+  registered_ms INTEGER NOT NULL,
+  retired_ms INTEGER
+) STRICT;
+CREATE INDEX worker_host ON worker (host_id, boot_id) WHERE retired_ms IS NULL;
+
+CREATE TABLE queue (
+  name TEXT PRIMARY KEY,
+  paused INTEGER NOT NULL DEFAULT 0 CHECK (paused IN (0, 1)),
+  wait_max_ms INTEGER NOT NULL DEFAULT 3600000 CHECK (wait_max_ms > 0),
+  overtake_limit INTEGER NOT NULL DEFAULT 20 CHECK (overtake_limit > 0),
+  overtake_ms INTEGER NOT NULL DEFAULT 600000 CHECK (overtake_ms > 0)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE usage_limit (
+  kind TEXT NOT NULL CHECK (kind IN ('queue', 'key', 'agent')),
+  key TEXT NOT NULL,
+  maximum INTEGER NOT NULL CHECK (maximum >= 0),
+  PRIMARY KEY (kind, key)
+) STRICT, WITHOUT ROWID;
+
+-- What changes while a task lives, and nothing else: each update of a row touches all its indexes.
+-- No foreign keys on task, lease and scope: their checks would share-lock repository and worker
+-- rows outside the lock order; ids come from the same transaction that read the rows.
+CREATE TABLE task (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  queue TEXT NOT NULL,
+  repository_id INTEGER NOT NULL,
+  rank INTEGER NOT NULL,
+  status TEXT NOT NULL CHECK (status IN ('queued', 'running', 'needs_person', 'reconciling', 'blocked', 'quarantined', 'succeeded', 'failed', 'cancelled')),
+  due INTEGER NOT NULL CHECK (due IN (0, 1)),
+  run_at_ms INTEGER NOT NULL,
+  needs_left INTEGER NOT NULL DEFAULT 0 CHECK (needs_left >= 0),
+  waiting_on INTEGER,
+  parked_fence INTEGER,
+  parked_ms INTEGER,
+  agent TEXT,
+  capabilities TEXT CHECK (capabilities IS NULL OR json_valid(capabilities)),
+  limit_key TEXT,
+  unique_key TEXT,
+  branch TEXT,
+  effects TEXT NOT NULL,
+  progress INTEGER NOT NULL CHECK (progress IN (0, 1)),
+  globs INTEGER NOT NULL DEFAULT 0 CHECK (globs IN (0, 1)),
+  epoch INTEGER NOT NULL DEFAULT 0 CHECK (epoch >= 0),
+  attempts INTEGER NOT NULL DEFAULT 0 CHECK (attempts >= 0),
+  charged INTEGER NOT NULL DEFAULT 0 CHECK (charged >= 0),
+  max_attempts INTEGER NOT NULL CHECK (max_attempts > 0),
+  stage TEXT NOT NULL DEFAULT 'none',
+  error_print TEXT,
+  same_errors INTEGER NOT NULL DEFAULT 0,
+  events INTEGER NOT NULL DEFAULT 0,
+  queued_ms INTEGER NOT NULL,
+  finished_ms INTEGER,
+  CONSTRAINT task_waits_only_when_queued CHECK (waiting_on IS NULL OR status = 'queued'),
+  CONSTRAINT task_finished_when_terminal CHECK ((finished_ms IS NOT NULL) = (status IN ('succeeded', 'failed', 'cancelled')))
+) STRICT;
+CREATE INDEX task_ready ON task (queue, repository_id, rank, id)
+  WHERE status = 'queued' AND due = 1 AND needs_left = 0 AND waiting_on IS NULL;
+CREATE INDEX task_due ON task (run_at_ms, id) WHERE status = 'queued' AND due = 0;
+CREATE INDEX task_waiting ON task (waiting_on, rank, id) WHERE waiting_on IS NOT NULL;
+CREATE INDEX task_parked ON task (repository_id, parked_fence, id) WHERE waiting_on IS NOT NULL;
+CREATE INDEX task_open ON task (repository_id, id) WHERE status NOT IN ('succeeded', 'failed', 'cancelled');
+CREATE UNIQUE INDEX task_one_unfinished_per_branch ON task (repository_id, branch)
+  WHERE branch IS NOT NULL AND status NOT IN ('succeeded', 'failed', 'cancelled');
+CREATE UNIQUE INDEX task_one_unfinished_per_key ON task (queue, unique_key)
+  WHERE unique_key IS NOT NULL AND status NOT IN ('succeeded', 'failed', 'cancelled');
+
+-- Invariant 6 by the database: terminal stays terminal, epochs only grow.
+CREATE TRIGGER task_terminal_stays_terminal BEFORE UPDATE OF status ON task
+WHEN OLD.status IN ('succeeded', 'failed', 'cancelled') AND NEW.status <> OLD.status
+BEGIN SELECT RAISE(ABORT, 'task_terminal_stays_terminal'); END;
+CREATE TRIGGER task_epoch_only_grows BEFORE UPDATE OF epoch ON task
+WHEN NEW.epoch < OLD.epoch
+BEGIN SELECT RAISE(ABORT, 'task_epoch_only_grows'); END;
+
+-- What was asked for: written once, changed only by a person's amendment.
+CREATE TABLE submission (
+  task_id INTEGER PRIMARY KEY REFERENCES task (id),
+  repository_id INTEGER NOT NULL,
+  number INTEGER NOT NULL,
+  title TEXT NOT NULL,
+  prompt TEXT NOT NULL,
+  check_command TEXT,
+  idempotency_key TEXT,
+  strict INTEGER NOT NULL CHECK (strict IN (0, 1)),
+  submitter TEXT NOT NULL,
+  created_ms INTEGER NOT NULL,
+  CONSTRAINT submission_one_number UNIQUE (repository_id, number)
+) STRICT;
+
+CREATE TABLE dependency (
+  task_id INTEGER NOT NULL REFERENCES task (id),
+  needs_id INTEGER NOT NULL REFERENCES task (id),
+  PRIMARY KEY (task_id, needs_id),
+  CHECK (task_id <> needs_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX dependency_needs ON dependency (needs_id, task_id);
+
+CREATE TABLE task_scope (
+  task_id INTEGER NOT NULL REFERENCES task (id),
+  ord INTEGER NOT NULL,
+  text TEXT NOT NULL,
+  key TEXT NOT NULL,
+  key_end TEXT NOT NULL,
+  mode TEXT NOT NULL CHECK (mode IN ('r', 'w')),
+  pattern TEXT,
+  ancestors TEXT NOT NULL CHECK (json_valid(ancestors)),
+  widened INTEGER NOT NULL DEFAULT 0 CHECK (widened IN (0, 1)),
+  PRIMARY KEY (task_id, ord)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE lease (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  kind TEXT NOT NULL CHECK (kind IN ('lease', 'reservation', 'hold', 'shadow')),
+  repository_id INTEGER NOT NULL,
+  task_id INTEGER NOT NULL,
+  epoch INTEGER NOT NULL,
+  worker_id INTEGER,
+  token_hash TEXT,
+  version INTEGER NOT NULL DEFAULT 1,
+  fence INTEGER NOT NULL,
+  term INTEGER NOT NULL,
+  ttl_ms INTEGER NOT NULL,
+  granted_ms INTEGER NOT NULL,
+  renewed_ms INTEGER NOT NULL,
+  expires_ms INTEGER NOT NULL,
+  max_until_ms INTEGER NOT NULL,
+  queue TEXT NOT NULL,
+  agent TEXT NOT NULL,
+  limit_key TEXT,
+  branch TEXT,
+  label TEXT NOT NULL,
+  workspace_id INTEGER,
+  environment_id INTEGER,
+  renew_request TEXT,
+  ended_ms INTEGER,
+  end_reason TEXT,
+  end_digest TEXT,
+  acknowledged_ms INTEGER,
+  proof TEXT,
+  result TEXT,
+  drained INTEGER NOT NULL DEFAULT 0 CHECK (drained IN (0, 1)),
+  CONSTRAINT lease_deadline_within_hold CHECK (expires_ms <= max_until_ms),
+  CONSTRAINT lease_ended_with_reason CHECK ((ended_ms IS NULL) = (end_reason IS NULL))
+) STRICT;
+CREATE UNIQUE INDEX lease_one_per_epoch ON lease (task_id, epoch) WHERE kind = 'lease';
+CREATE UNIQUE INDEX lease_one_live_per_task ON lease (task_id) WHERE kind = 'lease' AND ended_ms IS NULL;
+CREATE UNIQUE INDEX lease_one_grant_per_fence ON lease (repository_id, fence) WHERE kind = 'lease' AND repository_id > 0;
+CREATE UNIQUE INDEX lease_one_live_per_branch ON lease (repository_id, branch)
+  WHERE kind = 'lease' AND ended_ms IS NULL AND branch IS NOT NULL AND repository_id > 0;
+CREATE UNIQUE INDEX lease_one_live_per_workspace ON lease (workspace_id) WHERE ended_ms IS NULL AND workspace_id IS NOT NULL;
+CREATE UNIQUE INDEX lease_one_live_per_environment ON lease (environment_id) WHERE ended_ms IS NULL AND environment_id IS NOT NULL;
+CREATE UNIQUE INDEX lease_one_reservation_per_repository ON lease (repository_id) WHERE kind = 'reservation' AND ended_ms IS NULL;
+CREATE INDEX lease_lapse ON lease (repository_id, expires_ms) WHERE ended_ms IS NULL;
+CREATE INDEX lease_drain ON lease (repository_id, id) WHERE ended_ms IS NOT NULL AND drained = 0;
+CREATE INDEX lease_live_by_queue ON lease (queue) WHERE kind = 'lease' AND ended_ms IS NULL;
+CREATE INDEX lease_live_by_agent ON lease (agent) WHERE kind = 'lease' AND ended_ms IS NULL;
+CREATE INDEX lease_live_by_key ON lease (limit_key) WHERE kind = 'lease' AND ended_ms IS NULL AND limit_key IS NOT NULL;
+CREATE INDEX lease_by_task ON lease (task_id, id) WHERE kind <> 'lease';
+
+CREATE TRIGGER lease_stays_ended BEFORE UPDATE OF ended_ms, expires_ms ON lease
+WHEN OLD.ended_ms IS NOT NULL AND (NEW.ended_ms IS NULL OR NEW.expires_ms <> OLD.expires_ms)
+BEGIN SELECT RAISE(ABORT, 'lease_stays_ended'); END;
+
+-- A path is blocked exactly while its row is here.
+CREATE TABLE scope (
+  lease_id INTEGER NOT NULL,
+  ord INTEGER NOT NULL,
+  repository_id INTEGER NOT NULL,
+  task_id INTEGER NOT NULL,
+  text TEXT NOT NULL,
+  key TEXT NOT NULL,
+  key_end TEXT NOT NULL,
+  mode TEXT NOT NULL CHECK (mode IN ('r', 'w')),
+  pattern TEXT,
+  ancestors TEXT NOT NULL,
+  fence INTEGER NOT NULL,
+  reserved_rank INTEGER,
+  PRIMARY KEY (lease_id, ord)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX scope_key ON scope (repository_id, key, mode);
+CREATE INDEX scope_glob ON scope (repository_id, key) WHERE pattern IS NOT NULL;
+CREATE UNIQUE INDEX scope_one_writer_per_key ON scope (repository_id, key)
+  WHERE mode = 'w' AND pattern IS NULL AND reserved_rank IS NULL;
+
+-- Invariant 2 by the database, for literal paths: globs are decided exactly by the model, under the
+-- repository's lock. CROSS JOIN keeps the order of lookups (SQLite's own choice scanned the table).
+CREATE TRIGGER scope_no_overlap BEFORE INSERT ON scope
+WHEN NEW.pattern IS NULL AND NEW.reserved_rank IS NULL
+BEGIN
+  SELECT RAISE(ABORT, 'scope_no_overlap')
+  FROM json_each(NEW.ancestors) AS a CROSS JOIN scope AS s INDEXED BY scope_key
+  WHERE s.repository_id = NEW.repository_id AND s.key = a.value
+    AND s.lease_id <> NEW.lease_id AND s.pattern IS NULL AND s.reserved_rank IS NULL
+    AND (s.mode = 'w' OR NEW.mode = 'w');
+  SELECT RAISE(ABORT, 'scope_no_overlap')
+  FROM scope AS s INDEXED BY scope_key
+  WHERE s.repository_id = NEW.repository_id AND s.key > NEW.key AND s.key < NEW.key_end
+    AND s.lease_id <> NEW.lease_id AND s.pattern IS NULL AND s.reserved_rank IS NULL
+    AND (s.mode = 'w' OR NEW.mode = 'w');
+END;
+
+-- Widenings are grants: kept, so that a completion can tell who took a path since its base.
+CREATE TABLE widening (
+  repository_id INTEGER NOT NULL,
+  fence INTEGER NOT NULL,
+  ord INTEGER NOT NULL,
+  lease_id INTEGER NOT NULL,
+  task_id INTEGER NOT NULL,
+  text TEXT NOT NULL,
+  key TEXT NOT NULL,
+  mode TEXT NOT NULL,
+  pattern TEXT,
+  PRIMARY KEY (repository_id, fence, ord)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE workspace (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  task_id INTEGER NOT NULL REFERENCES task (id),
+  epoch INTEGER NOT NULL,
+  host_id TEXT NOT NULL,
+  path TEXT NOT NULL,
+  branch TEXT NOT NULL,
+  base TEXT NOT NULL,
+  state TEXT NOT NULL CHECK (state IN ('reserved', 'present', 'dirty', 'salvaged', 'quarantined', 'gone')),
+  snapshot TEXT NOT NULL DEFAULT '{}',
+  at_ms INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX workspace_one_per_path ON workspace (host_id, path) WHERE state <> 'gone';
+CREATE INDEX workspace_by_task ON workspace (task_id, epoch);
+
+CREATE TABLE salvage (
+  task_id INTEGER NOT NULL REFERENCES task (id),
+  epoch INTEGER NOT NULL,
+  n INTEGER NOT NULL,
+  ref TEXT,
+  archive TEXT,
+  files INTEGER NOT NULL,
+  at_ms INTEGER NOT NULL,
+  PRIMARY KEY (task_id, epoch, n)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE event (
+  task_id INTEGER NOT NULL,
+  n INTEGER NOT NULL,
+  at_ms INTEGER NOT NULL,
+  kind TEXT NOT NULL,
+  epoch INTEGER NOT NULL,
+  facts TEXT NOT NULL,
+  PRIMARY KEY (task_id, n)
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER event_is_append_only BEFORE UPDATE ON event
+BEGIN SELECT RAISE(ABORT, 'event_is_append_only'); END;
+
+-- The answers to requests, so that a retry gets the same one; they outlive every grant.
+CREATE TABLE request (
+  actor TEXT NOT NULL,
+  request_id TEXT NOT NULL,
+  digest TEXT NOT NULL,
+  answer TEXT NOT NULL,
+  at_ms INTEGER NOT NULL,
+  PRIMARY KEY (actor, request_id)
+) STRICT, WITHOUT ROWID;

@@ -1,0 +1,143 @@
+"""Opening a SQLite store: settings, the integrity gate, migrations, the store's own key."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import apsw
+
+from lessor.errors import StoreCorruptError, StoreNewerError, StoreUnsupportedError
+from lessor.ids import new_store_key
+from lessor.store.migrations import load_migrations, pending
+from lessor.store.sqlite.errors import translate
+from lessor.store.sqlite.place import WriterLock
+
+APPLICATION_ID = 0x4C65736F  # "Leso"
+BUSY_MS = 10_000
+SMALL_ENOUGH_TO_CHECK = 4 * 1024 * 1024
+OLDEST_SQLITE = (3, 51, 3)  # older ones can corrupt a WAL file with two connections (WAL reset)
+
+# The write-path's working sets; on the connection, so never in another process's way.
+_SCRATCH = """
+CREATE TEMP TABLE picked (
+  lease_id INTEGER PRIMARY KEY, task_id INTEGER, epoch INTEGER, at_ms INTEGER, ord INTEGER
+);
+"""
+
+
+def open_connection(path: str, *, writers: WriterLock | None, now: int) -> apsw.Connection:
+    """A connection with every promise switched on, its schema up to date.
+
+    Raises:
+        StoreCorruptError: the file is damaged, or belongs to another program.
+        StoreNewerError: a newer Lessor wrote it.
+        StoreUnsupportedError: this machine's SQLite is too old.
+    """
+    if tuple(int(n) for n in apsw.sqlite_lib_version().split(".")) < OLDEST_SQLITE:
+        raise StoreUnsupportedError(
+            f"SQLite {apsw.sqlite_lib_version()} has a fault that can damage the store.",
+            next_step="Install apsw 3.51.3 or newer.",
+            version=apsw.sqlite_lib_version(),
+        )
+    fresh = path == ":memory:" or not Path(path).exists()
+    db = apsw.Connection(path)
+    try:
+        _configure(db)
+        _gate(db, path=path, fresh=fresh)
+        _migrate(db, writers=writers, now=now)
+        db.execute(_SCRATCH)
+    except apsw.Error as error:
+        db.close()
+        raise translate(error, path=path) from error
+    except BaseException:
+        db.close()
+        raise
+    if fresh and path != ":memory:":
+        Path(path).chmod(0o600)
+    return db
+
+
+def read_key(db: apsw.Connection) -> int:
+    """The store's own random key, made with the store."""
+    row = db.execute("SELECT value FROM meta WHERE key = 'store_key'").fetchone()
+    if row is None:
+        raise StoreCorruptError("The store has no key.", next_step="Restore a backup.")
+    return int(row[0])
+
+
+def _configure(db: apsw.Connection) -> None:
+    db.set_busy_timeout(BUSY_MS)
+    db.execute("PRAGMA journal_mode=WAL")
+    # NORMAL may roll acknowledged commits back on a power cut; fullfsync is macOS's real fsync.
+    for pragma in (
+        "synchronous=FULL",
+        "fullfsync=ON",
+        "checkpoint_fullfsync=ON",
+        "foreign_keys=ON",
+        "temp_store=MEMORY",
+        "cell_size_check=ON",
+        "trusted_schema=OFF",
+    ):
+        db.execute(f"PRAGMA {pragma}")
+
+
+def _gate(db: apsw.Connection, *, path: str, fresh: bool) -> None:
+    application = db.pragma("application_id")
+    tables = db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    if application not in {0, APPLICATION_ID} or (application == 0 and tables and tables[0]):
+        raise StoreCorruptError(
+            f"{path} is another program's database.",
+            next_step="Name another file with --store.",
+            store=path,
+        )
+    if not fresh and path != ":memory:" and os.stat(path).st_size <= SMALL_ENOUGH_TO_CHECK:  # noqa: PTH116
+        found = db.pragma("quick_check(3)")
+        if found != "ok":
+            raise StoreCorruptError(
+                f"{path} is damaged: {found}.",
+                next_step="Restore a backup: lessor restore FILE.",
+                store=path,
+            )
+
+
+def _migrate(db: apsw.Connection, *, writers: WriterLock | None, now: int) -> None:
+    migrations = load_migrations("sqlite")
+    newest = migrations[-1].version
+    todo = pending(migrations, _applied(db))
+    if todo:
+        if writers is not None and not writers.alone() and _applied(db):
+            raise StoreNewerError(
+                "The store's schema has to be brought up to date, and another process has it open.",
+                next_step="Stop other Lessors on this store and try again.",
+                known_version=newest,
+            )
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            # Read again under the lock: another process may have been first.
+            for migration in pending(migrations, _applied(db)):
+                db.execute(migration.text)
+                db.execute(
+                    "INSERT INTO schema_migration (version, digest, applied_ms) VALUES (?, ?, ?)",
+                    (migration.version, migration.digest, now),
+                )
+                if migration.version == 1:
+                    db.execute(
+                        "INSERT INTO meta (key, value) VALUES ('store_key', ?)",
+                        (str(new_store_key()),),
+                    )
+            db.execute(f"PRAGMA application_id={APPLICATION_ID}")
+            db.execute("COMMIT")
+        except BaseException:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            raise
+    if writers is not None:
+        writers.hold(newest)
+
+
+def _applied(db: apsw.Connection) -> dict[int, str]:
+    there = db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'schema_migration'").fetchone()
+    if there is None:
+        return {}
+    return {int(v): str(d) for v, d in db.execute("SELECT version, digest FROM schema_migration")}

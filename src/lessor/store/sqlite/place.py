@@ -1,0 +1,143 @@
+"""Where a store may lie: a file of its own on a local file system."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+from lessor.errors import (
+    LessorError,
+    StoreNewerError,
+    StoreUnavailableError,
+    StoreUnsupportedError,
+)
+
+NETWORK = frozenset(
+    {
+        "9p",
+        "afpfs",
+        "afs",
+        "beegfs",
+        "ceph",
+        "cifs",
+        "fuse.gcsfuse",
+        "fuse.glusterfs",
+        "fuse.rclone",
+        "fuse.s3fs",
+        "fuse.sshfs",
+        "glusterfs",
+        "gpfs",
+        "lustre",
+        "nfs",
+        "nfs4",
+        "smb3",
+        "smbfs",
+        "webdav",
+    }
+)
+_MOUNTS = Path("/proc/self/mountinfo")
+
+
+def check_place(path: Path) -> None:
+    """Refuse what can't be a store.
+
+    Raises:
+        StoreUnsupportedError: a directory, or a network file system: write-ahead logging needs
+            shared memory, and locks there are a promise that nobody keeps.
+        StoreUnavailableError: the folder can't be made or written.
+    """
+    if path.is_dir():
+        raise StoreUnsupportedError(
+            f"{path} is a directory.",
+            next_step="Name a file: --store sqlite:///…/lessor.db.",
+            store=str(path),
+        )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise _unavailable(path, error) from error
+    kind = file_system(path.parent)
+    if kind in NETWORK:
+        raise StoreUnsupportedError(
+            f"{path} lies on a network file system ({kind}), where SQLite can't keep its promises.",
+            next_step="Use a local disk, or PostgreSQL for several machines.",
+            store=str(path),
+            file_system=kind,
+        )
+
+
+def file_system(folder: Path) -> str:
+    """The type of the file system that holds `folder`; empty where the system doesn't say."""
+    try:
+        lines = _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return ""
+    target = os.fspath(folder.resolve())
+    best, kind = -1, ""
+    for line in lines:
+        left, _, right = line.partition(" - ")
+        point = left.split()[4].encode().decode("unicode_escape", errors="replace")
+        inside = target == point or target.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= best:
+            best, kind = len(point), right.split()[0]
+    return kind
+
+
+class WriterLock:
+    """A shared lock beside the file, with the schema version that its holders write.
+
+    Every process that has the store open holds it; a migration needs it alone. So two Lessors
+    that would write different schemas never have one file open at the same time.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.with_name(path.name + ".lock")
+        try:
+            self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise _unavailable(path, error) from error
+
+    def hold(self, version: int) -> None:
+        """Join the writers of `version`.
+
+        Raises:
+            StoreNewerError: a process that writes another schema version has the file open.
+        """
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.pwrite(self._fd, f"{version:<12}".encode(), 0)
+        except BlockingIOError:
+            fcntl.flock(self._fd, fcntl.LOCK_SH)
+        other = os.pread(self._fd, 12, 0).decode().strip()
+        fcntl.flock(self._fd, fcntl.LOCK_SH)
+        if other and other != str(version):
+            self.close()
+            raise StoreNewerError(
+                f"A Lessor that writes schema version {other} has this store open; this one writes {version}.",
+                next_step="Stop the other one, or use the same version for both.",
+                store_version=int(other),
+                known_version=version,
+            )
+
+    def alone(self) -> bool:
+        """Whether no other process has the store open (kept until `hold`)."""
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Leave the writers."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def _unavailable(path: Path, error: OSError) -> LessorError:
+    return StoreUnavailableError(
+        f"{path} can't be opened: {error.strerror}.",
+        next_step="Check that the folder exists and is yours to write, or give --store.",
+        store=str(path),
+    )

@@ -1,0 +1,231 @@
+-- name: heads
+SELECT r.id, h.rank, h.id AS task_id
+FROM repository AS r JOIN task AS h ON h.id = (
+  SELECT t.id FROM task AS t
+  WHERE t.queue = :queue AND t.repository_id = r.id AND t.status = 'queued' AND t.due = 1
+    AND t.needs_left = 0 AND t.waiting_on IS NULL
+  ORDER BY t.rank, t.id LIMIT 1
+)
+ORDER BY h.rank, h.id
+LIMIT 64
+
+-- name: lock_repository_or_skip
+-- BEGIN IMMEDIATE holds every row.
+SELECT id FROM repository WHERE id = :repository_id
+
+-- name: lock_repository
+SELECT id, fence, term, floor_ms, fold_case, normalize
+FROM repository WHERE id = :repository_id AND id > 0
+
+-- name: promote_due
+UPDATE task SET due = 1, queued_ms = max(queued_ms, run_at_ms)
+WHERE id IN (
+  SELECT t.id FROM task AS t
+  WHERE t.status = 'queued' AND t.due = 0 AND t.run_at_ms <= :now
+  ORDER BY t.run_at_ms, t.id LIMIT :most
+)
+RETURNING id
+
+-- name: lapsed_leases
+-- SKIP LOCKED: a lease that is being renewed or completed right now stays as it is. The bound is a
+-- scalar subquery: as a join it read every live lease (25 ms beside 100,000, instead of one probe).
+SELECT l.id AS lease_id, l.task_id, l.epoch, l.kind, l.worker_id, l.expires_ms, l.proof, t.status, t.effects,
+  t.charged, t.max_attempts, t.same_errors, CASE WHEN s.idempotency_key IS NULL THEN 0 ELSE 1 END AS keyed,
+  :now AS now
+FROM lease AS l
+JOIN task AS t ON t.id = l.task_id
+JOIN submission AS s ON s.task_id = l.task_id
+WHERE l.repository_id = :repository_id AND l.ended_ms IS NULL
+  AND l.expires_ms <= (SELECT max(:now, r.floor_ms) FROM repository AS r WHERE r.id = :repository_id)
+ORDER BY l.id
+LIMIT :most
+
+-- name: drain
+-- SQLite has no data-modifying CTE, so the leases of this pass are picked into a table of the connection.
+DELETE FROM picked;
+INSERT INTO picked (lease_id)
+SELECT l.id FROM lease AS l
+WHERE l.repository_id = :repository_id AND l.ended_ms IS NOT NULL AND l.drained = 0
+ORDER BY l.id LIMIT :most;
+DELETE FROM scope WHERE lease_id IN (SELECT lease_id FROM picked);
+UPDATE picked SET ord = (
+  SELECT count(*) FROM (SELECT 1 FROM task AS t WHERE t.waiting_on = picked.lease_id LIMIT :wake));
+UPDATE task SET waiting_on = NULL
+WHERE id IN (
+  SELECT t.id FROM picked AS p JOIN task AS t ON t.id IN (
+    SELECT w.id FROM task AS w WHERE w.waiting_on = p.lease_id ORDER BY w.rank, w.id LIMIT :wake)
+  WHERE p.ord > 0);
+UPDATE lease SET drained = 1 WHERE id IN (SELECT lease_id FROM picked WHERE ord < :wake);
+UPDATE repository SET turn = turn + 1 WHERE id = :repository_id AND EXISTS (SELECT 1 FROM picked);
+SELECT count(*) AS drained, coalesce(sum(ord), 0) AS woken FROM picked;
+
+-- name: candidates
+-- Ready tasks in order, each with one lease that blocks it where both sides are plain paths. CROSS JOIN
+-- fixes the order of lookups: ancestors by equality, descendants by range.
+WITH full_key AS (
+  SELECT u.key FROM usage_limit AS u
+  WHERE u.kind = 'key' AND u.maximum <= (
+    SELECT count(*) FROM lease AS l
+    WHERE l.kind = 'lease' AND l.ended_ms IS NULL AND l.limit_key = u.key)
+), c AS MATERIALIZED (
+  SELECT t.id, t.epoch, t.rank, t.agent, t.limit_key, t.branch, t.progress, t.globs
+  FROM task AS t
+  WHERE t.queue = :queue AND t.repository_id = :repository_id AND t.status = 'queued' AND t.due = 1
+    AND t.needs_left = 0 AND t.waiting_on IS NULL AND (t.rank, t.id) >= (:mark_rank, :mark_id)
+    AND (t.agent IS NULL OR t.agent = :kind)
+    AND (t.capabilities IS NULL OR NOT EXISTS (
+      SELECT 1 FROM json_each(t.capabilities) AS j WHERE j.value NOT IN (SELECT value FROM json_each(:capabilities))))
+    AND (t.limit_key IS NULL OR t.limit_key NOT IN (SELECT f.key FROM full_key AS f))
+    AND NOT EXISTS (SELECT 1 FROM queue AS q WHERE q.name = :queue AND q.paused = 1)
+  ORDER BY t.rank, t.id
+  LIMIT :most
+)
+SELECT c.id AS task_id, c.epoch, c.rank, c.agent, c.limit_key, c.branch, c.progress, c.globs,
+  s.number, s.title,
+  coalesce(
+    (SELECT w.lease_id FROM task_scope AS ts CROSS JOIN json_each(ts.ancestors) AS a CROSS JOIN scope AS w
+      WHERE ts.task_id = c.id AND ts.pattern IS NULL AND w.repository_id = :repository_id AND w.key = a.value
+        AND (ts.mode = 'w' OR w.mode = 'w') AND w.pattern IS NULL AND w.task_id <> c.id
+        AND (w.reserved_rank IS NULL OR w.reserved_rank <= c.rank)
+      LIMIT 1),
+    (SELECT w.lease_id FROM task_scope AS ts CROSS JOIN scope AS w
+      WHERE ts.task_id = c.id AND ts.pattern IS NULL AND w.repository_id = :repository_id
+        AND w.key > ts.key AND w.key < ts.key_end
+        AND (ts.mode = 'w' OR w.mode = 'w') AND w.pattern IS NULL AND w.task_id <> c.id
+        AND (w.reserved_rank IS NULL OR w.reserved_rank <= c.rank)
+      LIMIT 1)) AS blocker,
+  CASE WHEN :with_scopes = 1 THEN
+    (SELECT json_group_array(json_array(ts.text, ts.key, ts.mode, ts.pattern) ORDER BY ts.ord)
+     FROM task_scope AS ts WHERE ts.task_id = c.id)
+  END AS scopes,
+  EXISTS (SELECT 1 FROM lease AS o WHERE o.task_id = c.id AND o.kind <> 'lease' AND o.ended_ms IS NULL) AS has_own,
+  EXISTS (SELECT 1 FROM scope AS g WHERE g.repository_id = :repository_id AND g.pattern IS NOT NULL) AS live_globs,
+  EXISTS (SELECT 1 FROM usage_limit) AS limited,
+  max(:now, (SELECT r.floor_ms FROM repository AS r WHERE r.id = :repository_id)) AS now
+FROM c JOIN submission AS s ON s.task_id = c.id
+ORDER BY c.rank, c.id
+
+-- name: glob_pairs
+-- At most :most pairs a task; SQLite has no lateral join, so the bound is a rank within the task.
+SELECT task_id, lease_id, mine_key, mine_mode, mine_pattern, key, mode, pattern
+FROM (
+  SELECT p.*, row_number() OVER (PARTITION BY p.task_id) AS place
+  FROM (
+    SELECT t.id AS task_id, s.lease_id, ts.key AS mine_key, ts.mode AS mine_mode, ts.pattern AS mine_pattern, s.key, s.mode, s.pattern
+    FROM json_each(:tasks) AS c CROSS JOIN task AS t ON t.id = c.value
+    CROSS JOIN task_scope AS ts ON ts.task_id = t.id
+    CROSS JOIN json_each(ts.ancestors) AS a
+    CROSS JOIN scope AS s ON s.repository_id = t.repository_id AND s.key = a.value
+    WHERE (ts.pattern IS NOT NULL OR s.pattern IS NOT NULL) AND (ts.mode = 'w' OR s.mode = 'w')
+      AND s.task_id <> t.id AND (s.reserved_rank IS NULL OR s.reserved_rank <= t.rank)
+    UNION ALL
+    SELECT t.id AS task_id, s.lease_id, ts.key AS mine_key, ts.mode AS mine_mode, ts.pattern AS mine_pattern, s.key, s.mode, s.pattern
+    FROM json_each(:tasks) AS c CROSS JOIN task AS t ON t.id = c.value
+    CROSS JOIN task_scope AS ts ON ts.task_id = t.id
+    CROSS JOIN scope AS s ON s.repository_id = t.repository_id AND s.key > ts.key AND s.key < ts.key_end
+    WHERE (ts.pattern IS NOT NULL OR s.pattern IS NOT NULL) AND (ts.mode = 'w' OR s.mode = 'w')
+      AND s.task_id <> t.id AND (s.reserved_rank IS NULL OR s.reserved_rank <= t.rank)
+  ) AS p
+)
+WHERE place <= :most
+
+-- name: oldest_parked
+SELECT t.id AS task_id, t.rank, t.parked_fence, t.parked_ms,
+  coalesce(q.overtake_limit, 20) AS overtake_limit, coalesce(q.overtake_ms, 600000) AS overtake_ms,
+  CASE WHEN EXISTS (
+    SELECT 1 FROM lease AS l
+    WHERE l.repository_id = :repository_id AND l.kind = 'reservation' AND l.ended_ms IS NULL) THEN 1 ELSE 0 END AS reserved
+FROM task AS t LEFT JOIN queue AS q ON q.name = t.queue
+WHERE t.repository_id = :repository_id AND t.waiting_on IS NOT NULL AND coalesce(q.paused, 0) = 0
+ORDER BY t.parked_fence, t.id
+LIMIT 1
+
+-- name: reserve
+-- A reservation isn't a grant: it takes no fence of its own, and blocks only the same or lower priority.
+INSERT INTO lease (
+  kind, repository_id, task_id, epoch, fence, term, ttl_ms, granted_ms, renewed_ms, expires_ms, max_until_ms,
+  queue, agent, label)
+SELECT 'reservation', t.repository_id, t.id, t.epoch, :fence, 0, :ttl_ms, :at_ms, :at_ms,
+  :at_ms + :ttl_ms, :at_ms + :ttl_ms, t.queue, '', ''
+FROM task AS t WHERE t.id = :task_id;
+INSERT INTO scope (lease_id, ord, repository_id, task_id, text, key, key_end, mode, pattern, ancestors, fence, reserved_rank)
+SELECT l.id, ts.ord, :repository_id, ts.task_id, ts.text, ts.key, ts.key_end, ts.mode, ts.pattern, ts.ancestors, :fence, t.rank
+FROM lease AS l JOIN task AS t ON t.id = l.task_id JOIN task_scope AS ts ON ts.task_id = t.id
+WHERE l.task_id = :task_id AND l.kind = 'reservation' AND l.ended_ms IS NULL;
+UPDATE task SET parked_fence = :fence, parked_ms = :at_ms, events = task.events + 1 WHERE id = :task_id;
+INSERT INTO event (task_id, n, at_ms, kind, epoch, facts)
+SELECT t.id, t.events, :at_ms, 'reserved', t.epoch, '{}' FROM task AS t WHERE t.id = :task_id;
+UPDATE repository SET turn = turn + 1 WHERE id = :repository_id;
+SELECT id AS lease_id FROM lease WHERE task_id = :task_id AND kind = 'reservation' AND ended_ms IS NULL;
+
+-- name: end_own
+-- A task's reservation or hold gives way to its own lease, before the lease's rows are written.
+DELETE FROM scope WHERE lease_id IN (
+  SELECT l.id FROM lease AS l
+  WHERE l.task_id IN (SELECT value FROM json_each(:tasks)) AND l.kind <> 'lease' AND l.ended_ms IS NULL);
+UPDATE lease SET ended_ms = :at_ms, end_reason = 'granted'
+WHERE task_id IN (SELECT value FROM json_each(:tasks)) AND kind <> 'lease' AND ended_ms IS NULL;
+
+-- name: claim_write
+-- Guarded by each task's epoch and state; fewer rows than decided are the caller's sign to roll back.
+DELETE FROM picked;
+INSERT INTO picked (lease_id, task_id, epoch, ord)
+SELECT (SELECT coalesce(max(q.seq), 0) FROM sqlite_sequence AS q WHERE q.name = 'lease')
+    + row_number() OVER (ORDER BY g.value ->> 'ord'),
+  t.id, t.epoch + 1, g.value ->> 'ord'
+FROM json_each(:grants) AS g CROSS JOIN task AS t ON t.id = g.value ->> 'task_id'
+WHERE t.epoch = g.value ->> 'epoch' AND t.status = 'queued' AND t.waiting_on IS NULL;
+UPDATE task SET status = 'running', epoch = p.epoch, attempts = attempts + 1, events = task.events + 1,
+  branch = p.branch, parked_fence = NULL, parked_ms = NULL
+FROM (
+  SELECT k.task_id, k.epoch, g.value ->> 'branch' AS branch
+  FROM picked AS k JOIN json_each(:grants) AS g ON g.value ->> 'ord' = k.ord
+) AS p
+WHERE task.id = p.task_id;
+INSERT INTO lease (
+  id, kind, repository_id, task_id, epoch, worker_id, token_hash, fence, term, ttl_ms, granted_ms,
+  renewed_ms, expires_ms, max_until_ms, queue, agent, limit_key, branch, label)
+SELECT p.lease_id, 'lease', :repository_id, t.id, t.epoch, :worker_id, g.value ->> 'token_hash', g.value ->> 'fence',
+  :term, :ttl_ms, :at_ms, :at_ms, :at_ms + :ttl_ms, :at_ms + (g.value ->> 'hold_ms'), t.queue, :agent,
+  t.limit_key, t.branch, g.value ->> 'label'
+FROM picked AS p JOIN json_each(:grants) AS g ON g.value ->> 'ord' = p.ord JOIN task AS t ON t.id = p.task_id
+ORDER BY p.lease_id;
+INSERT INTO scope (lease_id, ord, repository_id, task_id, text, key, key_end, mode, pattern, ancestors, fence)
+SELECT p.lease_id, ts.ord, :repository_id, ts.task_id, ts.text, ts.key, ts.key_end, ts.mode, ts.pattern, ts.ancestors, l.fence
+FROM picked AS p JOIN lease AS l ON l.id = p.lease_id JOIN task_scope AS ts ON ts.task_id = p.task_id;
+INSERT INTO event (task_id, n, at_ms, kind, epoch, facts)
+SELECT t.id, t.events, :at_ms, 'claimed', t.epoch, :facts FROM picked AS p JOIN task AS t ON t.id = p.task_id;
+UPDATE task SET waiting_on = coalesce(x.lease_id, x.granted), parked_fence = coalesce(parked_fence, :fence),
+  parked_ms = coalesce(parked_ms, :at_ms)
+FROM (
+  SELECT j.value ->> 'task_id' AS task_id, j.value ->> 'lease_id' AS lease_id,
+    (SELECT p.lease_id FROM picked AS p WHERE p.task_id = j.value ->> 'behind') AS granted
+  FROM json_each(:parks) AS j
+) AS x
+WHERE task.id = x.task_id AND task.status = 'queued' AND task.waiting_on IS NULL;
+UPDATE repository SET fence = :fence, floor_ms = max(floor_ms, :at_ms), turn = turn + 1
+WHERE id = :repository_id AND id > 0;
+INSERT INTO request (actor, request_id, digest, answer, at_ms)
+SELECT :actor, :request_id, :digest, (SELECT json_group_array(p.lease_id ORDER BY p.lease_id) FROM picked AS p), :at_ms
+WHERE EXISTS (SELECT 1 FROM picked);
+SELECT p.lease_id, t.id AS task_id, t.epoch, 1 AS version, l.fence, l.term, l.ttl_ms, l.granted_ms, l.expires_ms,
+  l.max_until_ms, l.label, l.branch, l.repository_id, l.queue, t.attempts, t.effects, t.progress,
+  s.number, s.title, s.prompt, s.check_command, s.idempotency_key, s.strict,
+  (SELECT json_group_array(json_array(ts.text, ts.mode) ORDER BY ts.ord) FROM task_scope AS ts WHERE ts.task_id = t.id) AS scopes,
+  l.ended_ms, t.rank, :at_ms AS now
+FROM picked AS p JOIN lease AS l ON l.id = p.lease_id JOIN task AS t ON t.id = p.task_id
+JOIN submission AS s ON s.task_id = t.id
+ORDER BY p.ord;
+
+-- name: grants
+-- What a repeated request is answered with: its leases as they are now.
+SELECT l.id AS lease_id, l.task_id, l.epoch, l.version, l.fence, l.term, l.ttl_ms, l.granted_ms, l.expires_ms,
+  l.max_until_ms, l.label, l.branch, l.repository_id, l.queue, t.attempts, t.effects, t.progress,
+  s.number, s.title, s.prompt, s.check_command, s.idempotency_key, s.strict,
+  (SELECT json_group_array(json_array(ts.text, ts.mode) ORDER BY ts.ord) FROM task_scope AS ts WHERE ts.task_id = l.task_id) AS scopes,
+  l.ended_ms, t.rank, :now AS now
+FROM json_each(:leases) AS x
+JOIN lease AS l ON l.id = x.value
+JOIN task AS t ON t.id = l.task_id
+JOIN submission AS s ON s.task_id = l.task_id
+ORDER BY x.key

@@ -1,0 +1,137 @@
+-- name: complete_leases
+-- `now` was read when the file was locked: nothing waits here, so judging row by row is right.
+DELETE FROM picked;
+INSERT INTO picked (lease_id, task_id, epoch, at_ms, ord)
+SELECT l.id, l.task_id, l.epoch, :now, x.value ->> 'ord'
+FROM json_each(:rows) AS x
+JOIN lease AS l ON l.task_id = x.value ->> 'task_id' AND l.epoch = x.value ->> 'epoch' AND l.kind = 'lease'
+WHERE l.worker_id = x.value ->> 'worker_id' AND l.token_hash = x.value ->> 'token_hash'
+  AND l.ended_ms IS NULL AND :now < l.expires_ms;
+UPDATE lease SET ended_ms = :now, end_reason = 'completed', end_digest = x.digest, result = x.result,
+  drained = CASE WHEN repository_id = 0 THEN 1 ELSE 0 END
+FROM (
+  SELECT p.lease_id, j.value ->> 'digest' AS digest, j.value ->> 'result' AS result
+  FROM picked AS p JOIN json_each(:rows) AS j ON j.value ->> 'ord' = p.ord
+) AS x
+WHERE lease.id = x.lease_id;
+UPDATE task SET status = :status, stage = x.stage, finished_ms = :now, events = task.events + 1
+FROM (
+  SELECT p.task_id, j.value ->> 'stage' AS stage FROM picked AS p JOIN json_each(:rows) AS j ON j.value ->> 'ord' = p.ord
+) AS x
+WHERE task.id = x.task_id;
+INSERT INTO event (task_id, n, at_ms, kind, epoch, facts)
+SELECT t.id, t.events, :now, 'completed', p.epoch, j.value ->> 'facts'
+FROM picked AS p JOIN task AS t ON t.id = p.task_id JOIN json_each(:rows) AS j ON j.value ->> 'ord' = p.ord;
+UPDATE task SET needs_left = needs_left - x.met
+FROM (
+  SELECT d.task_id, count(*) AS met FROM picked AS p JOIN dependency AS d ON d.needs_id = p.task_id GROUP BY d.task_id
+) AS x
+WHERE task.id = x.task_id;
+SELECT x.value ->> 'ord' AS ord, p.lease_id IS NOT NULL AS done, l.id AS lease_id,
+  coalesce(l.worker_id = x.value ->> 'worker_id' AND l.token_hash = x.value ->> 'token_hash', 0) AS mine,
+  l.ended_ms, l.end_reason, l.end_digest, l.expires_ms, :now AS now,
+  EXISTS (SELECT 1 FROM dependency AS d WHERE d.needs_id = p.task_id)
+    OR EXISTS (SELECT 1 FROM task AS w WHERE w.waiting_on = l.id) AS wakes
+FROM json_each(:rows) AS x
+LEFT JOIN lease AS l ON l.task_id = x.value ->> 'task_id' AND l.epoch = x.value ->> 'epoch' AND l.kind = 'lease'
+LEFT JOIN picked AS p ON p.ord = x.value ->> 'ord'
+ORDER BY x.key;
+
+-- name: renew_leases
+DELETE FROM picked;
+INSERT INTO picked (lease_id, at_ms, ord)
+SELECT l.id, :now, x.value ->> 'ord'
+FROM json_each(:rows) AS x
+JOIN lease AS l ON l.task_id = x.value ->> 'task_id' AND l.epoch = x.value ->> 'epoch' AND l.kind = 'lease'
+WHERE l.worker_id = x.value ->> 'worker_id' AND l.token_hash = x.value ->> 'token_hash'
+  AND l.ended_ms IS NULL AND :now < l.expires_ms AND l.version = x.value ->> 'version';
+UPDATE lease SET version = version + 1, renewed_ms = :now, renew_request = x.request,
+  expires_ms = min(max(:now + ttl_ms, expires_ms), max_until_ms)
+FROM (
+  SELECT p.lease_id, j.value ->> 'request' AS request
+  FROM picked AS p JOIN json_each(:rows) AS j ON j.value ->> 'ord' = p.ord
+) AS x
+WHERE lease.id = x.lease_id;
+SELECT x.value ->> 'ord' AS ord, p.lease_id IS NOT NULL AS done, l.id AS lease_id,
+  coalesce(l.worker_id = x.value ->> 'worker_id' AND l.token_hash = x.value ->> 'token_hash', 0) AS mine,
+  l.ended_ms, l.end_reason, l.renew_request, l.version, l.expires_ms, l.max_until_ms, :now AS now
+FROM json_each(:rows) AS x
+LEFT JOIN lease AS l ON l.task_id = x.value ->> 'task_id' AND l.epoch = x.value ->> 'epoch' AND l.kind = 'lease'
+LEFT JOIN picked AS p ON p.ord = x.value ->> 'ord'
+ORDER BY x.key;
+
+-- name: lock_leases
+SELECT x.value ->> 'ord' AS ord, l.id AS lease_id, x.value ->> 'task_id' AS task_id, x.value ->> 'epoch' AS epoch,
+  coalesce(l.worker_id = x.value ->> 'worker_id' AND l.token_hash = x.value ->> 'token_hash', 0) AS mine,
+  l.repository_id, l.fence, l.ended_ms, l.end_reason, l.end_digest, l.expires_ms, t.status, t.effects, t.charged,
+  t.max_attempts, t.same_errors, t.error_print, s.idempotency_key IS NOT NULL AS keyed, l.worker_id, :now AS now
+FROM json_each(:rows) AS x
+LEFT JOIN lease AS l ON l.task_id = x.value ->> 'task_id' AND l.epoch = x.value ->> 'epoch' AND l.kind = 'lease'
+LEFT JOIN task AS t ON t.id = x.value ->> 'task_id'
+LEFT JOIN submission AS s ON s.task_id = t.id
+ORDER BY x.key
+
+-- name: lock_live_leases
+SELECT x.key + 1 AS ord, l.id AS lease_id, x.value AS task_id, coalesce(l.epoch, t.epoch) AS epoch, 1 AS mine,
+  t.repository_id, l.fence, l.ended_ms, l.end_reason, l.end_digest, l.expires_ms, t.status, t.effects, t.charged,
+  t.max_attempts, t.same_errors, t.error_print, s.idempotency_key IS NOT NULL AS keyed, l.worker_id, :now AS now
+FROM json_each(:tasks) AS x
+LEFT JOIN lease AS l ON l.task_id = x.value AND l.kind = 'lease' AND l.ended_ms IS NULL
+LEFT JOIN task AS t ON t.id = x.value
+LEFT JOIN submission AS s ON s.task_id = t.id
+ORDER BY x.key
+
+-- name: end_leases
+DELETE FROM picked;
+INSERT INTO picked (lease_id, task_id, epoch, ord)
+SELECT l.id, l.task_id, l.epoch, x.key
+FROM json_each(:rows) AS x JOIN lease AS l ON l.id = x.value ->> 'lease_id'
+WHERE l.ended_ms IS NULL;
+UPDATE lease SET ended_ms = :at_ms, end_reason = x.reason, end_digest = x.digest, result = x.result,
+  proof = coalesce(x.proof, lease.proof), drained = CASE WHEN repository_id = 0 THEN 1 ELSE 0 END
+FROM (
+  SELECT p.lease_id, j.value ->> 'reason' AS reason, j.value ->> 'digest' AS digest, j.value ->> 'result' AS result,
+    j.value ->> 'proof' AS proof
+  FROM picked AS p JOIN json_each(:rows) AS j ON j.key = p.ord
+) AS x
+WHERE lease.id = x.lease_id;
+UPDATE task SET status = x.status, charged = task.charged + x.charge, due = coalesce(x.due, task.due),
+  run_at_ms = coalesce(x.run_at_ms, task.run_at_ms), queued_ms = coalesce(x.queued_ms, task.queued_ms),
+  finished_ms = x.finished_ms, error_print = x.error_print, same_errors = x.same_errors, events = task.events + 1
+FROM (
+  SELECT p.task_id, j.value ->> 'status' AS status, j.value ->> 'charge' AS charge, j.value ->> 'due' AS due,
+    j.value ->> 'run_at_ms' AS run_at_ms, j.value ->> 'queued_ms' AS queued_ms, j.value ->> 'finished_ms' AS finished_ms,
+    j.value ->> 'error_print' AS error_print, j.value ->> 'same_errors' AS same_errors
+  FROM picked AS p JOIN json_each(:rows) AS j ON j.key = p.ord
+  WHERE j.value ->> 'moves' = 1
+) AS x
+WHERE task.id = x.task_id;
+INSERT INTO event (task_id, n, at_ms, kind, epoch, facts)
+SELECT t.id, t.events, :at_ms, j.value ->> 'kind', p.epoch, j.value ->> 'facts'
+FROM picked AS p JOIN json_each(:rows) AS j ON j.key = p.ord JOIN task AS t ON t.id = p.task_id
+WHERE j.value ->> 'moves' = 1;
+SELECT count(*) AS ended, coalesce(sum(j.value ->> 'moves'), 0) AS moved
+FROM picked AS p JOIN json_each(:rows) AS j ON j.key = p.ord;
+
+-- name: put_hold
+-- The scope of a lease that ended goes over to a hold: the rows stay, under another lease.
+INSERT INTO lease (
+  kind, repository_id, task_id, epoch, fence, term, ttl_ms, granted_ms, renewed_ms, expires_ms, max_until_ms, queue, agent, label)
+SELECT 'hold', o.repository_id, o.task_id, o.epoch, o.fence, o.term, :ttl_ms, :at_ms, :at_ms, :at_ms + :ttl_ms,
+  :at_ms + :ttl_ms, o.queue, o.agent, o.label
+FROM lease AS o WHERE o.id = :lease_id;
+UPDATE scope SET lease_id = (SELECT seq FROM sqlite_sequence WHERE name = 'lease') WHERE lease_id = :lease_id;
+
+-- name: acknowledge
+UPDATE lease SET acknowledged_ms = coalesce(acknowledged_ms, :now)
+WHERE task_id = :task_id AND epoch = :epoch AND kind = 'lease' AND worker_id = :worker_id
+  AND token_hash = :token_hash AND ended_ms IS NOT NULL
+RETURNING id, end_reason
+
+-- name: refusal
+-- The facts of the other side: who holds the task now.
+SELECT t.id AS task_id, s.number, t.status, t.epoch, l.id AS lease_id, l.agent, l.worker_id, l.expires_ms, l.end_reason, l.kind, :now AS now
+FROM task AS t
+JOIN submission AS s ON s.task_id = t.id
+LEFT JOIN lease AS l ON l.task_id = t.id AND l.kind = 'lease' AND l.ended_ms IS NULL
+WHERE t.id = :task_id
