@@ -49,13 +49,10 @@ class LessorError(Exception):
     exit_code: ClassVar[int] = 1
 
     def __init__(self, message: str, *, next_step: str = "", **facts: type_of_fact) -> None:
-        super().__init__(message)
+        super().__init__(f"{message} {next_step}".strip())
         self.message = message
         self.next_step = next_step
         self.facts: Mapping[str, type_of_fact] = facts
-
-    def __str__(self) -> str:
-        return f"{self.message} {self.next_step}".strip()
 
 
 class InvalidError(LessorError):

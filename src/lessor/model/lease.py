@@ -13,7 +13,7 @@ retry period), counted from the moment a request was *sent* as in Chubby.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NewType
 
@@ -97,7 +97,7 @@ class LeaseTerms:
             )
 
 
-def terms_for(ttl_ms: int, *, max_hold_ms: int | None = None) -> LeaseTerms:
+def terms_for(ttl_ms: object, *, max_hold_ms: int | None = None) -> LeaseTerms:
     """Terms that keep the usual proportions for a lease of `ttl_ms`.
 
     Raises:
@@ -135,12 +135,9 @@ class Holder:
     task: str
     epoch: int
     worker: str
-    token: str
+    token: str = field(repr=False)
     lease: str = ""
     version: int = 1
-
-    def __repr__(self) -> str:
-        return f"Holder(task={self.task!r}, epoch={self.epoch}, worker={self.worker!r}, version={self.version})"
 
 
 def is_live(*, now: int, expires_ms: int, ended_ms: int | None) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from lessor.errors import TermsInvalidError
 
 LONGEST_DELAY_MS = 24 * 60 * 60 * 1000
+STEEPEST = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +28,9 @@ class RetryPolicy:
 
     def __post_init__(self) -> None:
         if not (
-            0 <= self.first_ms <= self.ceiling_ms <= LONGEST_DELAY_MS and 1 <= self.factor <= 10
-        ):  # noqa: PLR2004
+            0 <= self.first_ms <= self.ceiling_ms <= LONGEST_DELAY_MS
+            and 1 <= self.factor <= STEEPEST
+        ):
             raise TermsInvalidError(
                 "A retry policy needs 0 <= first_ms <= ceiling_ms <= a day and a factor from 1 to 10.",
                 next_step="Give a first delay that is not above the ceiling.",

@@ -32,7 +32,6 @@ from lessor.service.rows import (
     RepositoryRow,
     pack,
     pack_facts,
-    unpack,
 )
 from lessor.store import Call, RetryRule, Row, Store, Transaction
 
@@ -167,7 +166,7 @@ def _enter(
     if lapsed:
         end_lapsed(tx, [LapsedRow._make(row) for row in lapsed])
     woken = look[0][0][1]
-    if lapsed or (mark != claim.only and mark != START and (promoted or woken)):
+    if lapsed or (mark not in {claim.only, START} and (promoted or woken)):
         look = tx.batch(*_look(claim, mark=claim.only or START))
     repository = RepositoryRow._make(lock[0]) if lock else RepositoryRow(0, 0, 0, 0, 0, 1)
     _, candidates, parked = look

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from functools import partial
 
 from lessor.clock import Clock
@@ -17,7 +16,7 @@ from lessor.service.naming import Naming
 from lessor.service.reading import LeaseRecord, lease_record, worker_record
 from lessor.service.requests import was_repeated
 from lessor.service.rows import GrantRow, LapsedRow, LeaseRow, WorkerRow
-from lessor.service.wording import check_count, check_name
+from lessor.service.wording import check_count, check_name, check_text
 from lessor.store import Row, Store, Transaction
 
 MOST_WANTED = 1_000
@@ -159,7 +158,7 @@ class Claims:
         check_name(request.request_id, "request id")
         check_name(request.queue, "queue")
         check_count(request.wanted, "number wanted", low=1, high=MOST_WANTED)
-        if not isinstance(request.secret, str) or len(request.secret) < SHORTEST_SECRET:
+        if len(check_text(request.secret, "secret", longest=1_000)) < SHORTEST_SECRET:
             raise InvalidError(
                 "The request's secret is too short.", next_step="Make one with ids.new_token()."
             )

@@ -8,12 +8,11 @@ them, so that nothing is woken before the end is visible to everybody.
 from __future__ import annotations
 
 import hashlib
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lessor.errors import LeaseLostError
-from lessor.ids import new_request_id, token_hash
+from lessor.ids import Chance, new_request_id, token_hash
 from lessor.model.grant import Ended, Failure, Renewed, Result
 from lessor.model.lease import Holder, LeaseEnd, is_live
 from lessor.model.lifecycle import TaskEvent, TaskState, next_state
@@ -163,7 +162,7 @@ def stop(
     how: Stop,
     *,
     policy: RetryPolicy,
-    chance: random.Random,
+    chance: Chance,
 ) -> Ended:
     """End a lease without a result; the recovery rules say where the task goes.
 
@@ -234,7 +233,7 @@ def _stop(
         else hashlib.sha256((failure.fingerprint or failure.error).encode()).hexdigest()[:16]
     )
     same = 0 if failure is None else (row.same_errors + 1 if row.error_print == fingerprint else 1)
-    rule = _rule(row, how, same=same, policy=policy)
+    rule = _rule(row, how, same=same, same_limit=policy.same_error_limit)
     retried = rule.event is TaskEvent.RETRY
     delay = (
         policy.delay_ms(row.charged + 1, chance=chance) if failure is not None and retried else 0
@@ -273,7 +272,7 @@ def _stop(
     )
 
 
-def _rule(row: LockedRow, how: Stop, *, same: int, policy: RetryPolicy) -> RecoveryRule:
+def _rule(row: LockedRow, how: Stop, *, same: int, same_limit: int) -> RecoveryRule:
     if how.end is LeaseEnd.ASKED:
         return forced_rule(TaskEvent.ASK, "asked", "Only a person can answer.")
     if how.failure is not None and not how.failure.retry:
@@ -281,7 +280,7 @@ def _rule(row: LockedRow, how: Stop, *, same: int, policy: RetryPolicy) -> Recov
             TaskEvent.FAIL, "failed for good", "The holder says that no attempt will help."
         )
     facts = ended_lease(
-        row, end=how.end, same_errors=same, credential=bool(how.failure and how.failure.credential)
+        row, end=how.end, same_errors=same, same_limit=same_limit, credential=bool(how.failure and how.failure.credential)
     )
     return decide_recovery(facts)
 

@@ -37,7 +37,8 @@ def ended_lease(
     row: LapsedRow | LockedRow,
     *,
     end: LeaseEnd,
-    same_errors: int | None = None,
+    same_errors: int = 0,
+    same_limit: int = 3,
     credential: bool = False,
 ) -> EndedLease:
     """The facts that the recovery rules are applied to."""
@@ -46,7 +47,8 @@ def ended_lease(
         effects=Effects(row.effects),
         charged=row.charged + is_charged(end),
         max_attempts=row.max_attempts,
-        same_errors=0 if same_errors is None else same_errors,
+        same_errors=same_errors,
+        same_error_limit=same_limit,
         idempotency_key=bool(row.keyed),
         credential_missing=credential,
     )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 from lessor.errors import InvalidError, LeaseLostError
+from lessor.ids import Chance
 from lessor.model.grant import ClaimRequest, Ended, Failure, Grant, Renewed, Result
 from lessor.model.lease import Holder, LeaseEnd
 from lessor.model.retry import RetryPolicy
@@ -39,7 +39,7 @@ class Leases:
         tasks: Tasks,
         *,
         policy: RetryPolicy,
-        chance: random.Random,
+        chance: Chance,
     ) -> None:
         self._store = store
         self._naming = naming

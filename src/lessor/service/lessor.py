@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import random
-
 from lessor.clock import Clock, SystemClock
-from lessor.ids import new_random
+from lessor.ids import Chance, new_chance
 from lessor.model.retry import RetryPolicy
 from lessor.service.claims import Claims
 from lessor.service.leases import Leases
@@ -34,7 +32,7 @@ class Lessor:
         *,
         clock: Clock | None = None,
         policy: RetryPolicy | None = None,
-        chance: random.Random | None = None,
+        chance: Chance | None = None,
     ) -> None:
         self.store = store
         self.naming = Naming(store.key)
@@ -47,7 +45,7 @@ class Lessor:
             claims,
             self.tasks,
             policy=policy or RetryPolicy(),
-            chance=chance or new_random(),
+            chance=chance or new_chance(),
         )
 
     def now_ms(self) -> int:

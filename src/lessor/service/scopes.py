@@ -102,9 +102,8 @@ def conflicting(
     for raw in hits:
         hit = ScopeHit._make(raw)
         mine = scopes[hit.ord]
-        if mine.pattern is None and hit.pattern is None:
-            found.append((mine, hit))
-        elif conflicts(mine, stored_scope(hit.key, hit.mode, hit.pattern)):
+        plain = mine.pattern is None and hit.pattern is None  # then the lookup was exact
+        if plain or conflicts(mine, stored_scope(hit.key, hit.mode, hit.pattern)):
             found.append((mine, hit))
     return found
 

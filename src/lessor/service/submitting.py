@@ -138,46 +138,44 @@ def parse_task_scopes(
 
 
 def _check(task: NewTask) -> None:
-    if not isinstance(task, NewTask):
+    if type(task) is not NewTask:
         raise InvalidError(
             "A task has to be a NewTask.", next_step="Make one with NewTask(title=…)."
         )
-    check_title(task.title)
-    check_text(task.prompt, "prompt", longest=LONGEST_PROMPT)
-    check_name(task.queue, "queue")
+    _check_texts(task)
     check_count(task.priority, "priority", low=-1000, high=1000)
     check_count(task.max_attempts, "max attempts", low=1, high=1000)
-    for value, what in (
-        (task.unique_key, "unique key"),
-        (task.idempotency_key, "idempotency key"),
-        (task.agent, "agent"),
-        (task.limit_key, "limit key"),
-    ):
-        if value is not None:
-            check_name(value, what)
-    for capability in _several(task.capabilities, "capabilities", most=100):
-        check_name(capability, "capability")
-    for text in (
-        *_several(task.scopes, "scopes", most=10_000),
-        *_several(task.reads, "reads", most=10_000),
-    ):
-        check_text(text, "scope", longest=LONGEST_TEXT)
-    _several(task.needs, "needs", most=MOST_NEEDS)
-    _several(task.needs_index, "needs_index", most=MOST_NEEDS)
-    if task.check is not None:
-        check_text(task.check, "check", longest=LONGEST_TEXT, empty=False)
-    if task.branch is not None:
-        parse_branch(task.branch)
-    if (task.scopes or task.reads) and task.repository is None:
-        raise InvalidError(
-            "A scope needs a repository.", next_step="Name the repository, or leave the scope out."
-        )
-    if not isinstance(task.effects, Effects):
+    if type(task.effects) is not Effects:
         raise InvalidError(
             f"{str(task.effects)[:40]!r} is no class of effects.",
             next_step=f"One of: {', '.join(Effects)}.",
         )
+    if (task.scopes or task.reads) and task.repository is None:
+        raise InvalidError(
+            "A scope needs a repository.", next_step="Name the repository, or leave the scope out."
+        )
+    if task.branch is not None:
+        parse_branch(task.branch)
     _check_time(task)
+
+
+def _check_texts(task: NewTask) -> None:
+    check_title(task.title)
+    check_text(task.prompt, "prompt", longest=LONGEST_PROMPT)
+    check_name(task.queue, "queue")
+    for what in ("unique_key", "idempotency_key", "agent", "limit_key"):
+        value = getattr(task, what)
+        if value is not None:
+            check_name(value, what.replace("_", " "))
+    for capability in _several(task.capabilities, "capabilities", most=100):
+        check_name(capability, "capability")
+    for what in ("scopes", "reads"):
+        for text in _several(getattr(task, what), what, most=10_000):
+            check_text(text, "scope", longest=LONGEST_TEXT)
+    _several(task.needs, "needs", most=MOST_NEEDS)
+    _several(task.needs_index, "needs_index", most=MOST_NEEDS)
+    if task.check is not None:
+        check_text(task.check, "check", longest=LONGEST_TEXT, empty=False)
 
 
 def _several(value: object, what: str, *, most: int) -> tuple[Any, ...]:
