@@ -65,7 +65,7 @@ Chance = random.Random
 """Where jitter comes from; injected, so that a test or a simulation can repeat it."""
 
 
-def new_chance() -> Chance:
+def new_random() -> Chance:
     """A source of jitter, seeded by the system."""
     return Chance(secrets.randbits(64))
 

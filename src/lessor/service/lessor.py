@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lessor.clock import Clock, SystemClock
-from lessor.ids import Chance, new_chance
+from lessor.ids import Chance, new_random
 from lessor.model.retry import RetryPolicy
 from lessor.service.claims import Claims
 from lessor.service.leases import Leases
@@ -45,7 +45,7 @@ class Lessor:
             claims,
             self.tasks,
             policy=policy or RetryPolicy(),
-            chance=chance or new_chance(),
+            chance=chance or new_random(),
         )
 
     def now_ms(self) -> int:
