@@ -10,11 +10,12 @@ from lessor.service.leases import Leases
 from lessor.service.naming import Naming
 from lessor.service.registry import Registry
 from lessor.service.tasks import Tasks
+from lessor.service.workspaces import Workspaces
 from lessor.store import Store
 
 
 class Lessor:
-    """Operations in three groups; each opens one transaction and calls one rule.
+    """Operations in four groups; each opens one transaction and calls one rule.
 
     Args:
         policy: the delays between attempts, and how often the same error is tried.
@@ -24,6 +25,7 @@ class Lessor:
         registry: repositories, workers, queues and limits.
         tasks: submit, look, decide.
         leases: claim, renew, complete, give back, widen, look.
+        workspaces: where work lies, and what was saved of it.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class Lessor:
             policy=policy or RetryPolicy(),
             chance=chance or new_random(),
         )
+        self.workspaces = Workspaces(store, self.naming)
 
     def now_ms(self) -> int:
         """The store's clock, in milliseconds."""

@@ -116,6 +116,13 @@ UPDATE lessor.lease SET workspace_id = :workspace_id WHERE id = :lease_id AND en
 UPDATE lessor.workspace SET state = :state, snapshot = coalesce(:snapshot, snapshot), at_ms = lessor.ms()
 WHERE id = :workspace_id RETURNING id
 
+-- name: adopt_workspace
+UPDATE lessor.workspace SET epoch = :epoch, state = :state, at_ms = lessor.ms() WHERE id = :workspace_id RETURNING id
+
+-- name: workspace
+SELECT w.id, w.task_id, w.epoch, w.host_id, w.path, w.branch, w.base, w.state, w.snapshot, w.at_ms
+FROM lessor.workspace AS w WHERE w.id = :workspace_id
+
 -- name: workspaces
 SELECT w.id, w.task_id, w.epoch, w.host_id, w.path, w.branch, w.base, w.state, w.snapshot, w.at_ms
 FROM lessor.workspace AS w JOIN lessor.task AS t ON t.id = w.task_id

@@ -114,6 +114,13 @@ UPDATE lease SET workspace_id = :workspace_id WHERE id = :lease_id AND ended_ms 
 UPDATE workspace SET state = :state, snapshot = coalesce(:snapshot, snapshot), at_ms = :now
 WHERE id = :workspace_id RETURNING id
 
+-- name: adopt_workspace
+UPDATE workspace SET epoch = :epoch, state = :state, at_ms = :now WHERE id = :workspace_id RETURNING id
+
+-- name: workspace
+SELECT w.id, w.task_id, w.epoch, w.host_id, w.path, w.branch, w.base, w.state, w.snapshot, w.at_ms
+FROM workspace AS w WHERE w.id = :workspace_id
+
 -- name: workspaces
 SELECT w.id, w.task_id, w.epoch, w.host_id, w.path, w.branch, w.base, w.state, w.snapshot, w.at_ms
 FROM workspace AS w JOIN task AS t ON t.id = w.task_id

@@ -1,0 +1,237 @@
+"""Operations on workspaces: recorded before they are made, moved as hosts find them, never deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from lessor.errors import NotFoundError
+from lessor.ids import token_hash
+from lessor.model.lease import Holder, is_live
+from lessor.model.workspace import Workspace, WorkspaceState, check_move
+from lessor.service.naming import Naming
+from lessor.service.refusing import lease_lost
+from lessor.service.rows import LockedRow, pack, pack_facts, unpack
+from lessor.service.scopes import HolderLostError
+from lessor.service.wording import LONGEST_TEXT, check_text
+from lessor.store import Row, Store, Transaction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Salvaged:
+    """What was saved of a workspace: a reference, an archive, or both."""
+
+    epoch: int
+    n: int
+    ref: str | None
+    archive: str | None
+    files: int
+    at_ms: int
+
+
+class Workspaces:
+    """A refusal raises and changes nothing."""
+
+    def __init__(self, store: Store, naming: Naming) -> None:
+        self._store = store
+        self._naming = naming
+
+    def reserve(self, holder: Holder, *, host_id: str, path: str, branch: str, base: str) -> int:
+        """Record where the holder is about to make its worktree; the workspace's number.
+
+        Raises:
+            LeaseLostError: the caller isn't the live holder.
+            ConstraintError: another workspace of this host has the path.
+        """
+        for value, what in ((path, "path"), (branch, "branch"), (base, "base")):
+            check_text(value, what, longest=LONGEST_TEXT, empty=False)
+
+        def rule(tx: Transaction) -> int:
+            row = self._locked(tx, holder)
+            made = tx.rows(
+                "put_workspace",
+                task_id=row.task_id,
+                epoch=holder.epoch,
+                host_id=host_id,
+                path=path,
+                branch=branch,
+                base=base,
+                state=WorkspaceState.RESERVED,
+            )
+            self._attach(tx, row, int(made[0][0]), holder, path=path, base=base, kind="workspace")
+            return int(made[0][0])
+
+        return self._guarded(holder, rule)
+
+    def adopt(self, holder: Holder, workspace: int) -> None:
+        """Take over the workspace of the task's earlier epoch, whose process is proved gone.
+
+        Raises:
+            LeaseLostError: the caller isn't the live holder.
+            TransitionRefusedError: it is gone.
+        """
+        known = self.get(workspace)
+        check_move(known.state, WorkspaceState.PRESENT)
+
+        def rule(tx: Transaction) -> int:
+            row = self._locked(tx, holder)
+            tx.rows(
+                "adopt_workspace",
+                workspace_id=workspace,
+                epoch=holder.epoch,
+                state=WorkspaceState.PRESENT,
+            )
+            self._attach(
+                tx, row, workspace, holder, path=known.path, base=known.base, kind="adopted"
+            )
+            return workspace
+
+        self._guarded(holder, rule)
+
+    def move(
+        self,
+        workspace: int,
+        state: WorkspaceState,
+        *,
+        snapshot: Mapping[str, Sequence[int]] | None = None,
+        why: str = "",
+    ) -> None:
+        """Record what became of a workspace.
+
+        Raises:
+            TransitionRefusedError: see `WORKSPACE_MOVES`.
+        """
+        known = self.get(workspace)
+        check_move(known.state, state)
+        kept = (
+            None
+            if snapshot is None
+            else pack_facts(**{path: list(mark) for path, mark in snapshot.items()})
+        )
+
+        def rule(tx: Transaction) -> None:
+            tx.rows("set_workspace", workspace_id=workspace, state=state, snapshot=kept)
+            if state is not known.state:
+                self._event(tx, known, kind="workspace", state=state, why=why)
+
+        self._store.write(rule)
+
+    def get(self, workspace: int) -> Workspace:
+        """The workspace of this number; NotFoundError otherwise."""
+        rows = self._store.read("workspace", workspace_id=workspace)
+        if not rows:
+            raise NotFoundError(
+                f"There is no workspace {workspace}.", next_step="List them: lessor doctor."
+            )
+        return self._record(rows[0])
+
+    def of_task(self, task: str, *, gone: bool = False) -> list[Workspace]:
+        """The workspaces of a task, oldest first."""
+        return self._list(
+            task_id=self._naming.task_row(task), repository_id=0, host_id="", gone=int(gone)
+        )
+
+    def on_host(self, host_id: str, *, repository: str | None = None) -> list[Workspace]:
+        """The workspaces of a host that aren't gone, oldest first."""
+        row = self._naming.repository_row(repository) if repository else 0
+        return self._list(task_id=0, repository_id=row, host_id=host_id, gone=0)
+
+    def note_salvage(
+        self, workspace: Workspace, *, ref: str | None, archive: str | None, files: int
+    ) -> None:
+        """Record what was saved of a workspace."""
+
+        def rule(tx: Transaction) -> None:
+            row = self._naming.task_row(workspace.task)
+            tx.rows(
+                "add_salvage",
+                task_id=row,
+                epoch=workspace.epoch,
+                ref=ref,
+                archive=archive,
+                files=files,
+            )
+            self._event(tx, workspace, kind="salvaged", ref=ref, archive=archive, files=files)
+
+        self._store.write(rule)
+
+    def salvages(self, task: str) -> list[Salvaged]:
+        """What was saved of a task's workspaces, oldest first."""
+        rows = self._store.read("salvages", task_id=self._naming.task_row(task))
+        return [
+            Salvaged(epoch=epoch, n=n, ref=ref, archive=archive, files=files, at_ms=at_ms)
+            for _, epoch, n, ref, archive, files, at_ms in rows
+        ]
+
+    def _list(self, **which: object) -> list[Workspace]:
+        return [self._record(row) for row in self._store.read("workspaces", **which)]
+
+    def _record(self, row: Row) -> Workspace:
+        number, task, epoch, host_id, path, branch, base, state, snapshot, at_ms = row
+        return Workspace(
+            id=number,
+            task=self._naming.task(task),
+            epoch=epoch,
+            host_id=host_id,
+            path=path,
+            branch=branch,
+            base=base,
+            state=WorkspaceState(state),
+            snapshot={name: (mark[0], mark[1]) for name, mark in unpack(snapshot).items()},
+            at_ms=at_ms,
+        )
+
+    def _locked(self, tx: Transaction, holder: Holder) -> LockedRow:
+        guard = {
+            "ord": 0,
+            "task_id": self._naming.task_row(holder.task),
+            "epoch": holder.epoch,
+            "worker_id": self._naming.worker_row(holder.worker),
+            "token_hash": token_hash(holder.token),
+        }
+        row = LockedRow._make(tx.rows("lock_leases", rows=pack([guard]))[0])
+        live = row.expires_ms is not None and is_live(
+            now=row.now, expires_ms=row.expires_ms, ended_ms=row.ended_ms
+        )
+        if not (row.mine and live):
+            raise HolderLostError(row)
+        return row
+
+    def _guarded(self, holder: Holder, rule: Callable[[Transaction], int]) -> int:
+        try:
+            return self._store.write(rule)
+        except HolderLostError as lost:
+            expired = lost.row.expires_ms is not None and lost.row.now >= lost.row.expires_ms
+            raise lease_lost(
+                self._store,
+                self._naming,
+                holder,
+                verb="given a workspace",
+                mine=bool(lost.row.mine),
+                end_reason=lost.row.end_reason,
+                expired=expired,
+            ) from None
+
+    def _attach(
+        self,
+        tx: Transaction,
+        row: LockedRow,
+        workspace: int,
+        holder: Holder,
+        *,
+        path: str,
+        base: str,
+        kind: str,
+    ) -> None:
+        tx.rows("attach_workspace", lease_id=row.lease_id, workspace_id=workspace)
+        facts = pack_facts(path=path, base=base, worker=holder.worker)
+        tx.rows("append_event", task_id=row.task_id, kind=kind, epoch=holder.epoch, facts=facts)
+
+    def _event(self, tx: Transaction, workspace: Workspace, *, kind: str, **facts: object) -> None:
+        tx.rows(
+            "append_event",
+            task_id=self._naming.task_row(workspace.task),
+            kind=kind,
+            epoch=workspace.epoch,
+            facts=pack_facts(path=workspace.path, **facts),
+        )
