@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from lessor.clock import Clock
 from lessor.errors import InvalidError, StoreUnsupportedError
-from lessor.model.retry import RetryPolicy
-from lessor.service.lessor import Lessor
-from lessor.store import Store
+
+if TYPE_CHECKING:
+    # Only named here: `import lessor` reads this module, and must cost a hook or a command nothing.
+    from lessor.clock import Clock
+    from lessor.model.retry import RetryPolicy
+    from lessor.service.lessor import Lessor
+    from lessor.store import Store
 
 
 def connect(
@@ -30,6 +33,8 @@ def connect(
         InvalidError: the URL is of no known kind.
         StoreError: one of its kinds, with what to do.
     """
+    from lessor.service.lessor import Lessor  # noqa: PLC0415 - see above
+
     return Lessor(
         open_store(url, clock=clock, host_id=host_id, listen_dsn=listen_dsn),
         clock=clock,
@@ -49,9 +54,13 @@ def open_store(
             f"{url!r} names no store.", next_step="Use sqlite:///path or postgresql://…"
         )
     if scheme == "sqlite":
+        from pathlib import Path  # noqa: PLC0415
+
         from lessor.store.sqlite import SqliteStore  # noqa: PLC0415 - only the driver that is needed
 
-        path = rest if rest == ":memory:" else str(Path(rest).expanduser().absolute())
+        # Three slashes and four mean the same absolute path; SQLAlchemy's users write four.
+        place = f"/{rest.lstrip('/')}" if rest.startswith("/") else rest
+        path = rest if rest == ":memory:" else str(Path(place).expanduser().absolute())
         return SqliteStore(path, clock=clock, host_id=host_id)
     if scheme in {"postgresql", "postgres"}:
         try:

@@ -90,31 +90,38 @@ class Workspaces:
 
     def move(
         self,
-        workspace: int,
+        workspace: Workspace,
         state: WorkspaceState,
         *,
         snapshot: Mapping[str, Sequence[int]] | None = None,
         why: str = "",
-    ) -> None:
-        """Record what became of a workspace.
+    ) -> bool:
+        """Record what became of a workspace; False when a later epoch has taken it over meanwhile.
 
         Raises:
             TransitionRefusedError: see `WORKSPACE_MOVES`.
         """
-        known = self.get(workspace)
+        known = self.get(workspace.id)
         check_move(known.state, state)
         kept = (
             None
             if snapshot is None
-            else pack_facts(**{path: list(mark) for path, mark in snapshot.items()})
+            else pack_facts(**{p: list(mark) for p, mark in snapshot.items()})
         )
 
-        def rule(tx: Transaction) -> None:
-            tx.rows("set_workspace", workspace_id=workspace, state=state, snapshot=kept)
-            if state is not known.state:
+        def rule(tx: Transaction) -> bool:
+            moved = tx.rows(
+                "set_workspace",
+                workspace_id=workspace.id,
+                epoch=workspace.epoch,
+                state=state,
+                snapshot=kept,
+            )
+            if moved and state is not known.state:
                 self._event(tx, known, kind="workspace", state=state, why=why)
+            return bool(moved)
 
-        self._store.write(rule)
+        return self._store.write(rule)
 
     def get(self, workspace: int) -> Workspace:
         """The workspace of this number; NotFoundError otherwise."""

@@ -92,10 +92,10 @@ def _gate(db: apsw.Connection, *, path: str, fresh: bool) -> None:
             store=path,
         )
     if not fresh and path != ":memory:" and os.stat(path).st_size <= SMALL_ENOUGH_TO_CHECK:  # noqa: PTH116
-        found = db.pragma("quick_check(3)")
-        if found != "ok":
+        found = [str(row[0]) for row in db.execute("PRAGMA quick_check(3)")]
+        if found != ["ok"]:
             raise StoreCorruptError(
-                f"{path} is damaged: {found}.",
+                f"{path} is damaged: {'; '.join(found)}.",
                 next_step="Restore a backup: lessor restore FILE.",
                 store=path,
             )

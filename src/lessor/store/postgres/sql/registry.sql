@@ -114,7 +114,7 @@ UPDATE lessor.lease SET workspace_id = :workspace_id WHERE id = :lease_id AND en
 
 -- name: set_workspace
 UPDATE lessor.workspace SET state = :state, snapshot = coalesce(:snapshot, snapshot), at_ms = lessor.ms()
-WHERE id = :workspace_id RETURNING id
+WHERE id = :workspace_id AND epoch = :epoch RETURNING id
 
 -- name: adopt_workspace
 UPDATE lessor.workspace SET epoch = :epoch, state = :state, at_ms = lessor.ms() WHERE id = :workspace_id RETURNING id

@@ -112,7 +112,7 @@ UPDATE lease SET workspace_id = :workspace_id WHERE id = :lease_id AND ended_ms 
 
 -- name: set_workspace
 UPDATE workspace SET state = :state, snapshot = coalesce(:snapshot, snapshot), at_ms = :now
-WHERE id = :workspace_id RETURNING id
+WHERE id = :workspace_id AND epoch = :epoch RETURNING id
 
 -- name: adopt_workspace
 UPDATE workspace SET epoch = :epoch, state = :state, at_ms = :now WHERE id = :workspace_id RETURNING id
