@@ -1,5 +1,6 @@
 """Git, through its own command line: repositories, worktrees, salvage.
 
-Owns every call of git. It doesn't decide who may do what (that is the store's), and it doesn't
-delete anything that it can't prove empty.
+Owns every call of git. It doesn't decide who may do what (that is the store's), it doesn't look at
+processes (the caller says who is inside a worktree), and it deletes nothing that it can't prove
+empty or kept elsewhere.
 """

@@ -1,0 +1,219 @@
+"""The one door to git: an argument list in, bytes out.
+
+Nothing of the caller's own git session leaks in (a hook's `GIT_DIR` or `GIT_INDEX_FILE` would turn
+a command on one repository into a command on another), no hook of the repository runs, nothing
+asks a question, and nothing is repacked beside a claim.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lessor.errors import GitError, GitMissingError
+
+DEFAULT_TIMEOUT_S = 120.0
+CHECKOUT_TIMEOUT_S = 900.0
+
+# merge-tree --write-tree and log --diff-merges=remerge are what the newest callers here need.
+OLDEST_GIT = (2, 38)
+
+# Where the machine keeps git's configuration is a fact like HOME, not part of a session.
+_KEPT_VARIABLES = frozenset({"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"})
+
+_FIXED_VARIABLES: Mapping[str, str] = {
+    "LC_ALL": "C",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_EDITOR": ":",
+    # Looking at a worktree must not rewrite its index under a running agent.
+    "GIT_OPTIONAL_LOCKS": "0",
+    # `git replace` could show the gates another history than the one that is pushed.
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_LITERAL_PATHSPECS": "1",
+}
+
+_FIXED_CONFIGURATION = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    # Also in a bare repository: without HEAD's reflog nobody can tell what was reset away.
+    "core.logAllRefUpdates=true",
+    "gc.auto=0",
+    "maintenance.auto=false",
+)
+
+# Before a command that writes the only copy of something: by default git leaves loose objects to
+# the system's own time, and a power cut may take them.
+DURABLY = ("-c", "core.fsync=committed,reference")
+
+_LINES_OF_COMPLAINT = 4
+_CREDENTIALS = re.compile(r"://[^/@\s]+@")
+_SECONDS_TO_CLEAN_UP = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GitResult:
+    """What one git command left: its exit code, standard output and standard error."""
+
+    code: int
+    out: bytes
+    err: bytes
+
+    @property
+    def text(self) -> str:
+        """The output without its last line end; bytes that aren't UTF-8 as surrogates."""
+        return os.fsdecode(self.out).removesuffix("\n")
+
+    @property
+    def lines(self) -> list[str]:
+        """The output's lines, for formats that hold no path."""
+        return self.text.split("\n") if self.out else []
+
+    @property
+    def records(self) -> list[str]:
+        """The NUL-ended records of `-z` output; bytes that aren't UTF-8 as surrogates."""
+        return [os.fsdecode(record) for record in self.out.split(b"\0") if record]
+
+
+def run_git(
+    args: Sequence[str],
+    *,
+    cwd: Path,
+    git_dir: Path | None = None,
+    work_tree: Path | None = None,
+    check: bool = True,
+    input: bytes | None = None,  # noqa: A002 - the standard library's own word for it
+    env: Mapping[str, str] | None = None,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+) -> GitResult:
+    """Run git with `args` in `cwd` and return what it said.
+
+    `git_dir` names the repository instead of letting git search upwards from `cwd`: a worktree
+    whose entry is gone would otherwise be answered by any repository that happens to lie above it.
+    `env` is added after the caller's own `GIT_*` variables were dropped. On a timeout git gets
+    SIGTERM first, so that it takes its lock files and half-made directories away.
+
+    Raises:
+        GitMissingError: There is no git to run.
+        GitError: Git failed and `check` is set, `cwd` is no directory, or time ran out; the facts
+            hold the command's name, its exit code and its own last lines.
+    """
+    command = ["git", *_options(git_dir, work_tree), *args]
+    process = _start(command, cwd=cwd, env=_environment(env or {}))
+    try:
+        out, err = process.communicate(input, timeout=timeout_s)
+    except subprocess.TimeoutExpired as late:
+        _stop(process)
+        raise GitError(
+            f"git {_verb(args)} took longer than {timeout_s:g} s and was stopped.",
+            next_step="Look for a full disk or a slow file system, then try again.",
+            command=_verb(args),
+        ) from late
+    except BaseException:
+        _stop(process)
+        raise
+    result = GitResult(code=process.returncode, out=out, err=err)
+    if check and result.code != 0:
+        raise failure(args, result)
+    return result
+
+
+def failure(args: Sequence[str], result: GitResult) -> GitError:
+    """The error for a git command that failed, with its own last lines, credentials left out."""
+    complaint = _CREDENTIALS.sub("://…@", result.err.decode(errors="replace"))
+    lines = complaint.strip().splitlines()[-_LINES_OF_COMPLAINT:]
+    said = " ".join(line.strip() for line in lines) or f"exit code {result.code}"
+    return GitError(
+        f"git {_verb(args)} failed: {said}",
+        command=_verb(args),
+        git_code=result.code,
+        said=lines,
+    )
+
+
+@functools.cache
+def require_git() -> tuple[int, int]:
+    """The version of git that is installed, as (major, minor); asked once a process.
+
+    Raises:
+        GitMissingError: There is no git, or it is older than Lessor needs.
+    """
+    said = run_git(["version"], cwd=Path("/")).text
+    match = re.search(r"(\d+)\.(\d+)", said)
+    version = (int(match[1]), int(match[2])) if match else (0, 0)
+    if version < OLDEST_GIT:
+        needed = ".".join(map(str, OLDEST_GIT))
+        raise GitMissingError(
+            f"Lessor needs git {needed} or newer; this is {said!r}.",
+            next_step="Install a newer git.",
+            found=said,
+            needed=needed,
+        )
+    return version
+
+
+def _options(git_dir: Path | None, work_tree: Path | None) -> list[str]:
+    options = [f"--git-dir={git_dir}"] if git_dir is not None else []
+    if work_tree is not None:
+        options.append(f"--work-tree={work_tree}")
+    for setting in _FIXED_CONFIGURATION:
+        options += ["-c", setting]
+    return options
+
+
+def _environment(extra: Mapping[str, str]) -> dict[str, str]:
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("GIT_") or name in _KEPT_VARIABLES
+    }
+    return {**kept, **_FIXED_VARIABLES, **extra}
+
+
+def _start(command: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    if not cwd.is_dir():
+        raise GitError(f"{cwd} is no directory that git could run in.", directory=str(cwd))
+    try:
+        # A group of its own: Ctrl-C in the terminal must not stop git between two renames.
+        return subprocess.Popen(
+            command,
+            cwd=cwd,
+            env=env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            process_group=0,
+        )
+    except FileNotFoundError as missing:
+        raise GitMissingError(
+            "git isn't installed, or not on the PATH.", next_step="Install git."
+        ) from missing
+    except OSError as refused:
+        raise GitError(f"git couldn't be started: {refused.strerror}.") from refused
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    # The whole group: a filter or helper that git started would hold the pipes open.
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=_SECONDS_TO_CLEAN_UP)
+            return
+
+
+def _verb(args: Sequence[str]) -> str:
+    # The first plain word; the rest may hold a URL with credentials.
+    skip = False
+    for arg in args:
+        if skip or arg.startswith("-"):
+            skip = arg == "-c"
+            continue
+        return arg
+    return ""

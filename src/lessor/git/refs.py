@@ -1,0 +1,79 @@
+"""Lessor's own references, and changes of references that fail when somebody else was there.
+
+`refs/lessor/base/<task>/<epoch>` keeps the commit that a claim started from,
+`refs/lessor/salvage/<task>/<epoch>/<n>` keeps what was saved. Neither is a branch: no agent moves
+one by working, and no clone fetches one.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lessor.errors import GitError
+from lessor.git.command import DURABLY, run_git
+
+BRANCHES = "refs/heads/"
+OWN = "refs/lessor"
+
+_NOTHING = ""  # update-ref's own word for "must not exist"
+
+
+def base_ref(task: str, epoch: int) -> str:
+    """The reference that keeps the commit which this claim started from."""
+    return f"{OWN}/base/{task}/{epoch}"
+
+
+def salvage_refs(task: str, epoch: int) -> str:
+    """The prefix of the references that keep what was saved of this claim."""
+    return f"{OWN}/salvage/{task}/{epoch}/"
+
+
+def refuse_bad_ref(common_dir: Path, ref: str) -> None:
+    """Refuse a full reference name that git wouldn't take.
+
+    Raises:
+        GitError: Git refuses the name, or its last parts would read as an option.
+    """
+    # `check-ref-format --branch` would expand @{-1}; the full name is checked literally.
+    accepted = run_git(["check-ref-format", ref], cwd=common_dir, check=False).code == 0
+    if not accepted or ref.removeprefix(BRANCHES).startswith("-"):
+        raise GitError(f"{ref!r} is no name that git accepts for a reference.", ref=ref)
+
+
+def read_ref(common_dir: Path, ref: str) -> str | None:
+    """The object id that `ref` points at; None when there is no such reference."""
+    found = run_git(
+        ["show-ref", "--verify", "--hash", "--", ref],
+        cwd=common_dir,
+        git_dir=common_dir,
+        check=False,
+    )
+    return found.text if found.code == 0 else None
+
+
+def create_ref(common_dir: Path, ref: str, oid: str) -> bool:
+    """Make `ref` point at `oid`; False when the reference already exists, whatever it holds.
+
+    Raises:
+        GitError: Git refused for another reason.
+    """
+    refuse_bad_ref(common_dir, ref)
+    try:
+        run_git(
+            [*DURABLY, "update-ref", "--create-reflog", ref, oid, _NOTHING],
+            cwd=common_dir,
+            git_dir=common_dir,
+        )
+    except GitError:
+        if read_ref(common_dir, ref) is None:
+            raise
+        return False
+    return True
+
+
+def delete_ref(common_dir: Path, ref: str, *, expected: str) -> bool:
+    """Delete `ref` if it still points at `expected`; False when it doesn't."""
+    deleted = run_git(
+        ["update-ref", "-d", ref, expected], cwd=common_dir, git_dir=common_dir, check=False
+    )
+    return deleted.code == 0

@@ -1,0 +1,100 @@
+"""`git status` as a record: what differs, what is new, what is ignored."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lessor.git.layout import Layout
+
+_SUBMODULE = "S"
+
+# Fields before the path in a record of porcelain v2, by the record's first letter.
+_FIELDS = {"1": 8, "u": 10}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A tracked path that differs between HEAD, index and work tree."""
+
+    path: str
+    conflicted: bool
+    submodule: str
+
+    @property
+    def is_submodule(self) -> bool:
+        """Whether the path is a submodule; `submodule` then says what changed in it."""
+        return self.submodule.startswith(_SUBMODULE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """One look at a work tree; paths are relative to its top, bytes beyond UTF-8 as surrogates.
+
+    `head` is None before the first commit and `branch` on a detached HEAD. An untracked path that
+    ends with a slash is a repository of its own, an ignored one is any directory that is ignored
+    whole.
+    """
+
+    head: str | None
+    branch: str | None
+    changed: tuple[Change, ...]
+    untracked: tuple[str, ...]
+    ignored: tuple[str, ...]
+
+    @property
+    def conflicted(self) -> tuple[str, ...]:
+        """The paths with an unresolved merge."""
+        return tuple(change.path for change in self.changed if change.conflicted)
+
+
+def read_status(layout: Layout) -> Status:
+    """Look at a work tree without writing its index, whatever its configuration hides.
+
+    `status.showUntrackedFiles=no` and `ignore = all` of a submodule are shared configuration that
+    one agent can set for all; renames are read as their two sides.
+
+    Raises:
+        GitError: Git couldn't look.
+    """
+    said = layout.git(
+        [
+            *("status", "--porcelain=v2", "-z", "--branch", "--untracked-files=all"),
+            *("--ignored=matching", "--no-renames", "--ignore-submodules=none"),
+        ]
+    )
+    headers: dict[str, str] = {}
+    changed: list[Change] = []
+    untracked: list[str] = []
+    ignored: list[str] = []
+    for kind, rest in _records(said.out):
+        if kind == "#":
+            name, _, value = rest.partition(" ")
+            headers[name] = value
+        elif kind == "?":
+            untracked.append(rest)
+        elif kind == "!":
+            ignored.append(rest)
+        else:
+            changed.append(_change(kind, rest))
+    oid, branch = headers["branch.oid"], headers["branch.head"]
+    return Status(
+        head=None if oid == "(initial)" else oid,
+        branch=None if branch == "(detached)" else branch,
+        changed=tuple(changed),
+        untracked=tuple(untracked),
+        ignored=tuple(ignored),
+    )
+
+
+def _records(out: bytes) -> Iterator[tuple[str, str]]:
+    for record in out.split(b"\0"):
+        if record:
+            kind, _, rest = os.fsdecode(record).partition(" ")
+            yield kind, rest
+
+
+def _change(kind: str, rest: str) -> Change:
+    fields = rest.split(" ", _FIELDS[kind] - 1)
+    return Change(path=fields[-1], conflicted=kind == "u", submodule=fields[1])
