@@ -1,0 +1,94 @@
+"""Half of a worktree made whole: an entry without its directory, a directory without its entry.
+
+A crash, a hand-typed `rm -rf` or another tool's clean-up leaves one half. What the half still
+knows is kept: the branch stays, files stay, staged content and reflog-only commits are saved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from lessor.errors import WorktreeError
+from lessor.git.command import run_git
+from lessor.git.layout import layout_of
+from lessor.git.progress import DETACHED_REBASE, rebase_head_name
+from lessor.git.repository import Repository
+from lessor.git.salvage import salvage_entry
+
+
+def detach_entry(git_dir: Path) -> None:
+    """Take the branch off a worktree's HEAD, and out of the rebase that would come back to it.
+
+    Commits made there from now on move nothing but that HEAD. Files and index stay as they are.
+
+    Raises:
+        GitError: HEAD is at no commit, or can't be moved.
+    """
+    head = run_git(["rev-parse", "--verify", "HEAD"], cwd=git_dir, git_dir=git_dir).text
+    message = "lessor: the branch was handed on"
+    run_git(["update-ref", "--no-deref", "-m", message, "HEAD", head], cwd=git_dir, git_dir=git_dir)
+    head_name = rebase_head_name(git_dir)
+    if head_name is not None:
+        # Its end would move the branch that this file names; git 2.39 moves it only when the name
+        # starts with refs/.
+        rewritten = head_name.with_name("head-name.lessor")
+        rewritten.write_text(f"{DETACHED_REBASE}\n")
+        rewritten.replace(head_name)
+
+
+def forget_entry(repo: Repository, *, git_dir: Path, path: Path, task: str, epoch: int) -> None:
+    """Unregister a worktree whose directory is gone, after saving what only its entry knew.
+
+    Raises:
+        GitError: Something couldn't be saved, or git refuses.
+    """
+    salvage_entry(git_dir, common_dir=repo.common_dir, task=task, epoch=epoch)
+    (git_dir / "locked").unlink(missing_ok=True)
+    repo.git(["worktree", "remove", "--", str(path)])
+
+
+def reattach(repo: Repository, *, path: Path, reason: str, source: Sequence[str]) -> None:
+    """Register a directory whose entry is gone; its files stay and show as changes against HEAD.
+
+    `source` are the arguments of `git worktree add` that name branch and commit.
+
+    Raises:
+        WorktreeError: The directory never was a worktree of this repository.
+        GitError: Git refuses.
+    """
+    _refuse_foreign(repo, path)
+    beside = path.with_name(f"{path.name}-healed")
+    lock = ["--no-checkout", "--lock", "--reason", reason]
+    options, names = source[:-1], source[-1:]
+    repo.git(
+        [
+            "-c",
+            "core.logAllRefUpdates=true",
+            "worktree",
+            "add",
+            *lock,
+            *options,
+            "--",
+            str(beside),
+            *names,
+        ]
+    )
+    # The one file of the new worktree replaces the pointer into nowhere, in one step.
+    (beside / ".git").replace(path / ".git")
+    beside.rmdir()
+    repo.git(["worktree", "repair", str(path)])
+    layout_of(path).git(["read-tree", "HEAD"])
+
+
+def _refuse_foreign(repo: Repository, path: Path) -> None:
+    pointer = path / ".git"
+    text = pointer.read_text(errors="replace") if pointer.is_file() else ""
+    entry = Path(text.removeprefix("gitdir: ").rstrip("\n"))
+    ours = text.startswith("gitdir: ") and entry.parent == repo.common_dir / "worktrees"
+    if not ours or entry.exists():
+        raise WorktreeError(
+            f"{path} exists already and isn't a worktree whose entry was lost.",
+            next_step="Move it away, or choose another place.",
+            path=str(path),
+        )

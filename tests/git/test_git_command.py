@@ -1,0 +1,134 @@
+"""The one door to git lets nothing of the caller's session in and says what git said."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lessor.errors import GitError, GitMissingError
+from lessor.git.command import require_git, run_git
+
+Git = Callable[..., str]
+
+
+@pytest.fixture
+def fake_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Puts a shell script in git's place."""
+
+    def write(script: str) -> None:
+        program = tmp_path / "bin" / "git"
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+        require_git.cache_clear()
+
+    return write
+
+
+@pytest.fixture(autouse=True)
+def _ask_for_the_version_again():
+    yield
+    require_git.cache_clear()
+
+
+def test_a_hook_s_variables_do_not_reach_git(
+    main: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "index"))
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "core.bare")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "true")
+    assert run_git(["rev-parse", "--show-toplevel"], cwd=main).text == str(main)
+    assert run_git(["ls-files"], cwd=main).lines
+
+
+def test_variables_that_are_given_do_reach_git(main: Path):
+    given = {"GIT_AUTHOR_NAME": "Ada", "GIT_AUTHOR_EMAIL": "ada@example.org"}
+    said = run_git(["var", "GIT_AUTHOR_IDENT"], cwd=main, env=given)
+    assert said.text.startswith("Ada <ada@example.org> ")
+
+
+def test_a_named_repository_is_not_searched_for(main: Path, tmp_path: Path):
+    with pytest.raises(GitError):
+        run_git(["rev-parse", "HEAD"], cwd=main, git_dir=tmp_path / "nowhere")
+
+
+def test_a_failure_holds_git_s_own_last_lines(main: Path):
+    with pytest.raises(GitError, match="Not a valid object name") as refused:
+        run_git(["cat-file", "-t", "nonsense"], cwd=main)
+    assert refused.value.facts["command"] == "cat-file"
+    assert refused.value.facts["git_code"] == 128
+
+
+def test_a_failure_does_not_repeat_the_arguments(main: Path):
+    with pytest.raises(GitError) as refused:
+        run_git(["push", "https://user:hunter2@localhost:1/x"], cwd=main)
+    assert refused.value.facts["command"] == "push"
+    assert "hunter2" not in str(refused.value)
+
+
+def test_paths_are_literal(main: Path, git: Git):
+    (main / "*.py").write_text("a star in its name")
+    (main / "a.py").write_text("x")
+    assert run_git(["ls-files", "-o", "-z", "--", "*.py"], cwd=main).records == ["*.py"]
+
+
+def test_replaced_objects_do_not_change_history(main: Path, git: Git):
+    head = git(main, "rev-parse", "HEAD")
+    git(main, "replace", head, "HEAD~1")
+    assert run_git(["log", "-1", "--format=%s"], cwd=main).text == "name it"
+
+
+def test_a_missing_git_is_named(main: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(GitMissingError):
+        run_git(["version"], cwd=main)
+
+
+def test_a_missing_directory_is_no_missing_git(tmp_path: Path):
+    with pytest.raises(GitError) as refused:
+        run_git(["version"], cwd=tmp_path / "nowhere")
+    assert not isinstance(refused.value, GitMissingError)
+
+
+def test_an_old_git_is_refused(fake_git):
+    fake_git("echo git version 2.37.9")
+    with pytest.raises(GitMissingError, match=r"2\.38"):
+        require_git()
+
+
+@pytest.mark.parametrize(
+    ("said", "version"), [("2.39.5 (Apple Git-154)", (2, 39)), ("3.0.0-rc1", (3, 0))]
+)
+def test_a_new_git_is_accepted(fake_git, said: str, version: tuple[int, int]):
+    fake_git(f"echo 'git version {said}'")
+    assert require_git() == version
+
+
+def test_a_command_past_its_time_is_asked_to_stop_and_cleans_up(
+    fake_git, main: Path, tmp_path: Path
+):
+    fake_git(f"trap 'touch {tmp_path}/cleaned; exit 1' TERM\nread never\nsleep 60 & wait $!")
+    with pytest.raises(GitError, match="longer than"):
+        run_git(["status"], cwd=main, timeout_s=0.2)
+    assert (tmp_path / "cleaned").exists()
+
+
+def test_ctrl_c_does_not_reach_git(fake_git, main: Path, tmp_path: Path):
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    fake_git(f"ps -o pgid= -p $$ > {fifo}")
+    groups: list[int] = []
+    reader = threading.Thread(target=lambda: groups.append(int(fifo.read_text())))
+    reader.start()
+    run_git(["status"], cwd=main)
+    reader.join()
+    assert groups != [os.getpgid(0)]
+    assert signal.getsignal(signal.SIGINT) is not None

@@ -1,0 +1,393 @@
+"""The inspection is right where `git worktree remove` is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lessor.git.inspection import Inspection, Verdict, inspect_worktree, take_snapshot
+from lessor.git.repository import Repository, head_commit
+from lessor.git.worktree import detach_head
+
+Git = Callable[..., str]
+
+
+@pytest.fixture
+def look(worktree: Path, main: Path) -> Callable[[], Inspection]:
+    """Inspects the worktree against its base, with the snapshot of a setup that made nothing."""
+    base = head_commit(main)
+    return lambda: inspect_worktree(worktree, base=base, snapshot={})
+
+
+def test_an_untouched_worktree_is_empty(look):
+    found = look()
+    assert found.verdict is Verdict.EMPTY
+    assert (found.reasons, found.commits, found.dirty) == ((), (), ())
+    assert found.branch == "claude/7-totals"
+
+
+def test_commits_on_the_branch_are_kept(look, worktree: Path, git: Git):
+    (worktree / "new.py").write_text("x")
+    git(worktree, "add", "new.py")
+    git(worktree, "commit", "-q", "-m", "work")
+    found = look()
+    assert found.verdict is Verdict.KEPT
+    assert found.commits == (head_commit(worktree),)
+    assert found.head == head_commit(worktree)
+
+
+def test_an_untracked_file_holds_work(look, worktree: Path):
+    (worktree / "notes.txt").write_text("x")
+    found = look()
+    assert found.verdict is Verdict.HOLDS_WORK
+    assert found.dirty == ("notes.txt",)
+
+
+def test_a_modified_file_holds_work(look, worktree: Path):
+    (worktree / "README").write_text("changed")
+    assert (look().verdict, look().dirty) == (Verdict.HOLDS_WORK, ("README",))
+
+
+def test_a_staged_file_holds_work(look, worktree: Path, git: Git):
+    (worktree / "README").write_text("changed")
+    git(worktree, "add", "README")
+    assert look().verdict is Verdict.HOLDS_WORK
+
+
+def test_a_deleted_file_holds_work(look, worktree: Path):
+    (worktree / "README").unlink()
+    assert look().verdict is Verdict.HOLDS_WORK
+
+
+def test_a_changed_mode_holds_work(look, worktree: Path):
+    (worktree / "README").chmod(0o755)
+    assert look().verdict is Verdict.HOLDS_WORK
+
+
+def test_a_conflict_holds_work(look, worktree: Path, main: Path, git: Git):
+    (main / "README").write_text("theirs\n")
+    git(main, "commit", "-q", "-am", "theirs")
+    (worktree / "README").write_text("ours\n")
+    git(worktree, "commit", "-q", "-am", "ours")
+    git(worktree, "merge", "main", check=False)
+    found = look()
+    assert found.verdict is Verdict.HOLDS_WORK
+    assert "merge in progress" in found.reasons
+
+
+@pytest.mark.parametrize("path", [".env", "build/out/report.html", "debug.log", "vendor/lib.py"])
+def test_an_ignored_file_that_setup_did_not_make_holds_work(look, worktree: Path, path: str):
+    (worktree / path).parent.mkdir(parents=True, exist_ok=True)
+    (worktree / path).write_text("bytes")
+    found = look()
+    assert found.verdict is Verdict.HOLDS_WORK
+    assert found.dirty == (path,)
+
+
+def test_an_ignored_file_from_setup_is_no_work_until_it_changes(worktree: Path):
+    (worktree / ".env").write_text("KEY=1")
+    (worktree / "build").mkdir()
+    (worktree / "build" / "cache.bin").write_bytes(b"\0" * 100)
+    snapshot = take_snapshot(worktree)
+    base = head_commit(worktree)
+    assert inspect_worktree(worktree, base=base, snapshot=snapshot).verdict is Verdict.EMPTY
+    (worktree / ".env").write_text("KEY=12")
+    found = inspect_worktree(worktree, base=base, snapshot=snapshot)
+    assert (found.verdict, found.dirty) == (Verdict.HOLDS_WORK, (".env",))
+
+
+def test_dependencies_and_caches_are_no_work(look, worktree: Path):
+    for path in ("node_modules/a/index.js", "src/__pycache__/app.pyc"):
+        (worktree / path).parent.mkdir(parents=True, exist_ok=True)
+        (worktree / path).write_text("made again")
+    tagged = worktree / "build"
+    tagged.mkdir()
+    (tagged / "CACHEDIR.TAG").write_bytes(b"Signature: 8a477f597d28d172789f06886806bc55\n")
+    (tagged / "object.o").write_text("made again")
+    venv = worktree / "vendor" / "env"
+    venv.mkdir(parents=True)
+    (venv / "pyvenv.cfg").write_text("home = /usr")
+    assert look().verdict is Verdict.EMPTY
+
+
+def test_ignored_files_inside_a_cache_that_git_tracks_are_no_work(look, worktree: Path, git: Git):
+    (worktree / "lib" / "build").mkdir(parents=True)
+    (worktree / "lib" / "pyvenv.cfg").write_text("home = /usr")
+    git(worktree, "add", "lib")
+    git(worktree, "commit", "-q", "-m", "an environment, tracked")
+    (worktree / "lib" / "build" / "object.o").write_text("made again")
+    (worktree / "lib" / "install.log").write_text("made again")
+    assert look().verdict is Verdict.KEPT
+
+
+def test_a_repository_inside_an_ignored_directory_holds_work(look, worktree: Path, git: Git):
+    inner = worktree / "node_modules" / "fork"
+    inner.mkdir(parents=True)
+    git(inner, "init", "-q")
+    (inner / "fix.js").write_text("fix")
+    git(inner, "add", "-A")
+    git(inner, "commit", "-q", "-m", "fix")
+    found = look()
+    assert found.verdict is Verdict.HOLDS_WORK
+    assert "node_modules/fork/fix.js" in found.dirty
+
+
+def test_a_commit_in_a_repository_that_setup_cloned_holds_work(worktree: Path, git: Git):
+    inner = worktree / "vendor" / "fork"
+    inner.mkdir(parents=True)
+    git(inner, "init", "-q")
+    snapshot = take_snapshot(worktree)
+    base = head_commit(worktree)
+    assert inspect_worktree(worktree, base=base, snapshot=snapshot).verdict is Verdict.EMPTY
+    git(inner, "commit", "-q", "--allow-empty", "-m", "work")
+    found = inspect_worktree(worktree, base=base, snapshot=snapshot)
+    assert found.verdict is Verdict.HOLDS_WORK
+
+
+def test_an_untracked_repository_holds_work(look, worktree: Path, git: Git):
+    (worktree / "inner").mkdir()
+    git(worktree / "inner", "init", "-q")
+    assert look().verdict is Verdict.HOLDS_WORK
+
+
+def test_hiding_untracked_files_by_configuration_hides_nothing(
+    look, worktree: Path, main: Path, git: Git
+):
+    git(main, "config", "status.showUntrackedFiles", "no")
+    (worktree / "notes.txt").write_text("x")
+    assert look().verdict is Verdict.HOLDS_WORK
+
+
+@pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
+def test_an_edit_that_git_was_told_not_to_see_holds_work(look, worktree: Path, git: Git, flag: str):
+    git(worktree, "update-index", flag, "README")
+    assert look().verdict is Verdict.EMPTY
+    (worktree / "README").write_text("hidden")
+    found = look()
+    assert (found.verdict, found.dirty) == (Verdict.HOLDS_WORK, ("README",))
+
+
+def test_a_sparse_worktree_is_empty_without_its_missing_files(look, worktree: Path, git: Git):
+    git(worktree, "sparse-checkout", "set", "--no-cone", "src/")
+    assert not (worktree / "README").exists()
+    assert look().verdict is Verdict.EMPTY
+
+
+def test_a_commit_on_a_detached_head_holds_work(look, worktree: Path, git: Git):
+    git(worktree, "checkout", "-q", "--detach")
+    git(worktree, "commit", "-q", "--allow-empty", "-m", "adrift")
+    found = look()
+    assert found.verdict is Verdict.HOLDS_WORK
+    assert head_commit(worktree)[:12] in found.reasons[0]
+
+
+def test_a_detached_head_on_a_kept_commit_is_kept(look, worktree: Path, git: Git):
+    git(worktree, "commit", "-q", "--allow-empty", "-m", "work")
+    detach_head(worktree)
+    found = look()
+    assert (found.verdict, found.branch) == (Verdict.KEPT, None)
+
+
+def test_a_detached_head_that_only_a_remote_reference_keeps_holds_work(
+    look, worktree: Path, main: Path, git: Git
+):
+    git(worktree, "checkout", "-q", "--detach")
+    git(worktree, "commit", "-q", "--allow-empty", "-m", "pushed once")
+    git(main, "update-ref", "refs/remotes/origin/x", head_commit(worktree))
+    assert look().verdict is Verdict.HOLDS_WORK
+
+
+def test_a_commit_that_was_reset_away_holds_work(look, worktree: Path, git: Git):
+    git(worktree, "commit", "-q", "--allow-empty", "-m", "work")
+    git(worktree, "reset", "-q", "--hard", "HEAD~1")
+    assert look().verdict is Verdict.HOLDS_WORK
+
+
+def test_a_commit_that_was_amended_holds_work(look, worktree: Path, git: Git):
+    git(worktree, "commit", "-q", "--allow-empty", "-m", "work")
+    git(worktree, "commit", "-q", "--allow-empty", "--amend", "-m", "better")
+    assert look().verdict is Verdict.HOLDS_WORK
+
+
+def test_a_commit_in_a_reference_of_the_worktree_alone_holds_work(look, worktree: Path, git: Git):
+    tree = git(worktree, "rev-parse", "HEAD^{tree}")
+    commit = git(worktree, "commit-tree", tree, "-m", "private")
+    git(worktree, "update-ref", "refs/worktree/draft", commit)
+    assert look().verdict is Verdict.HOLDS_WORK
+
+
+def test_half_a_rebase_with_a_clean_index_holds_work(look, worktree: Path, main: Path, git: Git):
+    for number in (1, 2):
+        git(worktree, "commit", "-q", "--allow-empty", "-m", f"step {number}")
+    (main / "other").write_text("x")
+    git(main, "add", "other")
+    git(main, "commit", "-q", "-m", "other")
+    git(
+        worktree,
+        *("-c", "sequence.editor=sed -i 2ibreak", "rebase", "-q", "-i", "--keep-empty", "main"),
+    )
+    assert git(worktree, "status", "--porcelain") == ""
+    found = look()
+    assert found.verdict is Verdict.HOLDS_WORK
+    assert "rebase in progress" in found.reasons
+
+
+def test_a_bisect_holds_work(look, worktree: Path, git: Git):
+    git(worktree, "bisect", "start", "-q", "HEAD", "HEAD~1", check=False)
+    assert "bisect in progress" in look().reasons
+
+
+def test_a_merge_without_conflicts_holds_work(look, worktree: Path, main: Path, git: Git):
+    git(main, "commit", "-q", "--allow-empty", "-m", "theirs")
+    git(worktree, "commit", "-q", "--allow-empty", "-m", "ours")
+    git(worktree, "merge", "--no-commit", "--no-ff", "-q", "main")
+    assert "merge in progress" in look().reasons
+
+
+def test_a_cherry_pick_and_a_revert_hold_work(look, worktree: Path, git: Git):
+    for command in ("cherry-pick", "revert"):
+        git(worktree, command, "--no-edit", "HEAD~1", check=False)
+        assert look().verdict is Verdict.HOLDS_WORK
+        git(worktree, command, "--abort", check=False)
+
+
+def test_a_stash_made_on_the_branch_holds_work(look, worktree: Path, git: Git):
+    (worktree / "README").write_text("stashed")
+    git(worktree, "stash", "-q")
+    found = look()
+    assert found.verdict is Verdict.HOLDS_WORK
+    assert found.reasons == ("stash@{0} was stashed on this branch",)
+
+
+def test_a_stash_made_elsewhere_is_not_this_worktree_s(look, main: Path, git: Git):
+    (main / "README").write_text("stashed")
+    git(main, "stash", "-q")
+    assert look().verdict is Verdict.EMPTY
+
+
+def test_a_worktree_that_somebody_else_locked_holds_work(
+    look, worktree: Path, main: Path, git: Git
+):
+    git(main, "worktree", "unlock", str(worktree))
+    git(main, "worktree", "lock", "--reason", "on my USB stick", str(worktree))
+    found = look()
+    assert found.verdict is Verdict.HOLDS_WORK
+    assert found.reasons == ("locked by somebody else: on my USB stick",)
+
+
+def test_an_occupied_worktree_is_in_use(worktree: Path, main: Path):
+    found = inspect_worktree(
+        worktree, base=head_commit(main), snapshot={}, occupants=["vim (pid 12)"]
+    )
+    assert found.verdict is Verdict.IN_USE
+    assert not found.may_be_removed
+
+
+def test_a_submodule_as_cloned_is_no_work(submodule: str, look, worktree: Path, git: Git):
+    git(worktree, "submodule", "update", "-q", "--init")
+    assert look().verdict is Verdict.EMPTY
+
+
+def test_a_commit_in_a_submodule_holds_work(submodule: str, look, worktree: Path, git: Git):
+    git(worktree, "submodule", "update", "-q", "--init")
+    git(worktree / submodule, "commit", "-q", "--allow-empty", "-m", "work")
+    assert "submodule parts has commits of its own" in look().reasons
+
+
+def test_a_commit_in_a_submodule_that_the_branch_points_at_holds_work(
+    submodule: str, look, worktree: Path, git: Git
+):
+    git(worktree, "submodule", "update", "-q", "--init")
+    git(worktree / submodule, "commit", "-q", "--allow-empty", "-m", "work")
+    git(worktree, "commit", "-q", "-am", "use it")
+    assert look().reasons == ("submodule parts has commits of its own",)
+
+
+def test_a_commit_in_a_submodule_that_was_deinitialised_holds_work(
+    submodule: str, look, worktree: Path, git: Git
+):
+    git(worktree, "submodule", "update", "-q", "--init")
+    git(worktree / submodule, "commit", "-q", "--allow-empty", "-m", "work")
+    git(worktree, "submodule", "deinit", "-q", "-f", submodule)
+    assert look().reasons == ("submodule parts has commits of its own",)
+
+
+def test_an_edit_in_a_submodule_holds_work_whatever_the_configuration_says(
+    submodule: str, look, worktree: Path, main: Path, git: Git
+):
+    git(worktree, "submodule", "update", "-q", "--init")
+    git(main, "config", "submodule.parts.ignore", "all")
+    (worktree / submodule / "part").write_text("edited")
+    assert look().verdict is Verdict.HOLDS_WORK
+
+
+def test_an_ignored_file_in_a_submodule_holds_work(submodule: str, look, worktree: Path, git: Git):
+    git(worktree, "submodule", "update", "-q", "--init")
+    (worktree / submodule / "own.log").write_text("x")
+    exclude = git(worktree / submodule, "rev-parse", "--git-path", "info/exclude")
+    Path(worktree / submodule / exclude).write_text("*.log\n")
+    assert look().dirty == ("parts/own.log",)
+
+
+def test_a_missing_directory_is_unknown(main: Path, tmp_path: Path):
+    found = inspect_worktree(tmp_path / "nowhere", base=head_commit(main), snapshot={})
+    assert found.verdict is Verdict.UNKNOWN
+
+
+def test_a_directory_whose_entry_is_gone_is_unknown(look, worktree: Path, repo: Repository):
+    for path in sorted((repo.common_dir / "worktrees").rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    assert look().verdict is Verdict.UNKNOWN
+
+
+def test_a_worktree_below_another_repository_is_never_answered_by_that_one(
+    look, worktree: Path, git: Git
+):
+    git(worktree.parent, "init", "-q")
+    (worktree / ".git").unlink()
+    assert look().verdict is Verdict.UNKNOWN
+
+
+def test_a_missing_base_is_unknown(worktree: Path):
+    found = inspect_worktree(worktree, base="0" * 39 + "1", snapshot={})
+    assert found.verdict is Verdict.UNKNOWN
+
+
+def test_a_running_git_command_is_unknown(look, worktree: Path, git: Git):
+    Path(git(worktree, "rev-parse", "--git-path", "index.lock")).touch()
+    found = look()
+    assert found.verdict is Verdict.UNKNOWN
+    assert "index.lock" in found.reasons[0]
+
+
+def test_a_missing_reflog_is_unknown(look, worktree: Path, git: Git):
+    Path(git(worktree, "rev-parse", "--git-path", "logs/HEAD")).unlink()
+    assert look().verdict is Verdict.UNKNOWN
+
+
+def test_a_corrupt_index_is_unknown(look, worktree: Path, git: Git):
+    Path(git(worktree, "rev-parse", "--git-path", "index")).write_bytes(b"DIRC broken")
+    assert look().verdict is Verdict.UNKNOWN
+
+
+def test_a_branch_without_a_commit_is_unknown(look, worktree: Path, git: Git):
+    git(worktree, "checkout", "-q", "--orphan", "fresh")
+    assert look().verdict is Verdict.UNKNOWN
+
+
+def test_a_copy_of_a_worktree_is_unknown(worktree: Path, main: Path, tmp_path: Path):
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    (copy / ".git").write_bytes((worktree / ".git").read_bytes())
+    found = inspect_worktree(copy, base=head_commit(main), snapshot={})
+    assert found.verdict is Verdict.UNKNOWN
+
+
+def test_looking_changes_no_byte_of_the_index(look, worktree: Path, git: Git):
+    index = Path(git(worktree, "rev-parse", "--git-path", "index"))
+    (worktree / "README").touch()
+    before = (index.read_bytes(), index.stat().st_mtime_ns)
+    look()
+    assert (index.read_bytes(), index.stat().st_mtime_ns) == before

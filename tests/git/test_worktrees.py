@@ -1,0 +1,309 @@
+"""Worktrees are made whole or not at all, and a branch is handed on so that no zombie moves it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lessor.errors import GitError, WorktreeError
+from lessor.git.repository import Repository, current_branch, find_repository, head_commit
+from lessor.git.worktree import (
+    Worktree,
+    add_worktree,
+    detach_head,
+    list_worktrees,
+    relock_worktree,
+)
+
+Git = Callable[..., str]
+
+BRANCH = "claude/7-totals"
+
+
+@pytest.fixture
+def add(repo: Repository, tmp_path: Path) -> Callable[..., Path]:
+    def run(name: str = "7-2", *, branch: str = BRANCH, base: str = "main", epoch: int = 2) -> Path:
+        path = tmp_path / "trees" / name
+        add_worktree(
+            repo, path=path, branch=branch, base=base, task="7", epoch=epoch, reason="task=7"
+        )
+        return path
+
+    return run
+
+
+def entry(repo: Repository, path: Path) -> Worktree:
+    return next(found for found in list_worktrees(repo) if found.path == path)
+
+
+def branches(main: Path, git: Git) -> list[str]:
+    return git(main, "for-each-ref", "--format=%(refname:short)", "refs/heads").split()
+
+
+def test_a_new_worktree_is_locked_on_its_branch_at_a_pinned_base(
+    worktree: Path, repo: Repository, main: Path, git: Git
+):
+    made = entry(repo, worktree)
+    assert (made.branch, made.detached, made.head) == (BRANCH, False, head_commit(main))
+    assert made.locked_reason == "lessor:task=7"
+    assert made.is_lessors
+    assert git(main, "rev-parse", "refs/lessor/base/7/1") == head_commit(main)
+    assert (worktree / "README").read_text() == "the shop\n"
+
+
+def test_a_new_branch_follows_no_remote_and_the_shared_configuration_stays(
+    add, repo: Repository, main: Path, tmp_path: Path, git: Git
+):
+    git(tmp_path, "clone", "-q", "--bare", str(main), "origin.git")
+    git(main, "remote", "add", "origin", str(tmp_path / "origin.git"))
+    git(main, "fetch", "-q", "origin")
+    before = (main / ".git" / "config").read_bytes()
+    add(base="origin/main")
+    assert (main / ".git" / "config").read_bytes() == before
+
+
+def test_a_branch_with_commits_is_inherited(add, worktree: Path, main: Path, git: Git):
+    git(worktree, "commit", "-q", "--allow-empty", "-m", "epoch 1")
+    tip = head_commit(worktree)
+    detach_head(worktree)
+    path = add()
+    assert (current_branch(path), head_commit(path)) == (BRANCH, tip)
+    assert git(main, "rev-parse", "refs/lessor/base/7/2") == head_commit(main)
+
+
+def test_a_zombie_s_commit_does_not_move_a_branch_that_was_handed_on(
+    add, worktree: Path, main: Path, git: Git
+):
+    (worktree / "README").write_text("edited")
+    detach_head(worktree)
+    path = add()
+    git(worktree, "commit", "-q", "-am", "too late")
+    assert git(main, "rev-parse", BRANCH) == head_commit(path) == head_commit(main)
+    assert current_branch(worktree) is None
+
+
+def test_a_zombie_s_rebase_ends_without_moving_the_branch(
+    add, worktree: Path, main: Path, git: Git
+):
+    (main / "README").write_text("theirs\n")
+    git(main, "commit", "-q", "-am", "theirs")
+    (worktree / "README").write_text("ours\n")
+    git(worktree, "commit", "-q", "-am", "ours")
+    tip = head_commit(worktree)
+    git(worktree, "rebase", "-q", "main", check=False)
+    detach_head(worktree)
+    path = add()
+    (worktree / "README").write_text("resolved\n")
+    git(worktree, "add", "README")
+    git(worktree, "-c", "core.editor=true", "rebase", "--continue")
+    assert git(main, "rev-parse", BRANCH) == tip == head_commit(path)
+
+
+def test_during_a_rebase_and_a_bisect_the_list_still_names_the_branch(
+    worktree: Path, repo: Repository, main: Path, git: Git
+):
+    (main / "README").write_text("theirs\n")
+    git(main, "commit", "-q", "-am", "theirs")
+    (worktree / "README").write_text("ours\n")
+    git(worktree, "commit", "-q", "-am", "ours")
+    git(worktree, "rebase", "-q", "main", check=False)
+    found = entry(repo, worktree)
+    assert (found.branch, found.detached) == (BRANCH, True)
+    git(worktree, "rebase", "--abort")
+    git(worktree, "bisect", "start", "HEAD", "HEAD~2")
+    found = entry(repo, worktree)
+    assert (found.branch, found.detached) == (BRANCH, True)
+
+
+def test_the_list_reads_paths_and_reasons_with_line_ends(
+    repo: Repository, main: Path, tmp_path: Path, git: Git
+):
+    path = tmp_path / "odd\nname"
+    git(main, "worktree", "add", "-q", "--detach", str(path))
+    git(main, "worktree", "lock", "--reason", 'two\nlines "quoted"', str(path))
+    found = entry(repo, path)
+    assert found.locked_reason == 'two\nlines "quoted"'
+    assert not found.is_lessors
+
+
+def test_a_branch_that_is_checked_out_elsewhere_is_refused(add, worktree: Path, repo: Repository):
+    with pytest.raises(WorktreeError, match="is checked out in") as refused:
+        add()
+    assert refused.value.__cause__.facts["holder"] == str(worktree)
+    assert len(list_worktrees(repo)) == 2
+
+
+def test_a_path_that_holds_a_worktree_is_refused(add, worktree: Path):
+    with pytest.raises(WorktreeError, match="already"):
+        add(worktree.name, branch="claude/7-other")
+
+
+def test_a_directory_with_somebody_s_files_is_refused_and_left(
+    add, tmp_path: Path, main: Path, git: Git
+):
+    (tmp_path / "trees" / "7-2").mkdir(parents=True)
+    (tmp_path / "trees" / "7-2" / "mine").write_text("mine")
+    with pytest.raises(WorktreeError):
+        add(branch="claude/7-other")
+    assert (tmp_path / "trees" / "7-2" / "mine").read_text() == "mine"
+    assert branches(main, git) == ["main"]
+
+
+def test_a_link_as_the_path_is_refused(add, tmp_path: Path):
+    (tmp_path / "trees").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "trees" / "7-2").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(WorktreeError, match="link"):
+        add()
+
+
+def test_a_failed_add_leaves_no_branch_and_no_pin(add, tmp_path: Path, main: Path, git: Git):
+    (tmp_path / "trees").write_text("a file where the parent should be")
+    with pytest.raises(WorktreeError):
+        add()
+    assert git(main, "for-each-ref", "--format=%(refname)") == "refs/heads/main"
+
+
+def test_a_failed_add_keeps_a_branch_that_was_there(add, tmp_path: Path, main: Path, git: Git):
+    git(main, "branch", BRANCH)
+    (tmp_path / "trees").write_text("a file where the parent should be")
+    with pytest.raises(WorktreeError):
+        add()
+    assert BRANCH in branches(main, git)
+
+
+@pytest.mark.parametrize("branch", ["-x", "a..b", "x.lock", "a b", "@{-1}", "", "a\nb", "-"])
+def test_a_branch_name_that_git_refuses_is_refused(add, main: Path, git: Git, branch: str):
+    with pytest.raises(GitError):
+        add(branch=branch)
+    assert branches(main, git) == ["main"]
+
+
+@pytest.mark.parametrize("base", ["nowhere", "--all", "", "main\nmain", "HEAD:README"])
+def test_a_base_that_is_no_commit_is_refused(add, main: Path, git: Git, base: str):
+    with pytest.raises(GitError):
+        add(base=base)
+    assert branches(main, git) == ["main"]
+
+
+def test_the_pinned_base_of_an_epoch_never_changes(add, worktree: Path, main: Path, git: Git):
+    with pytest.raises(WorktreeError, match="refs/lessor/base/7/1"):
+        add(branch="claude/7-other", base="main~1", epoch=1)
+    assert git(main, "rev-parse", "refs/lessor/base/7/1") == head_commit(main)
+
+
+def test_no_hook_of_the_repository_runs(add, main: Path, tmp_path: Path):
+    for name in ("post-checkout", "reference-transaction"):
+        hook = main / ".git" / "hooks" / name
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text(f"#!/bin/sh\ntouch '{tmp_path}/hook-ran'\nexit 1\n")
+        hook.chmod(0o755)
+    add()
+    assert not (tmp_path / "hook-ran").exists()
+
+
+def test_an_entry_without_its_directory_heals_with_its_branch_and_commits_kept(
+    add, worktree: Path, repo: Repository, main: Path, git: Git
+):
+    git(worktree, "commit", "-q", "--allow-empty", "-m", "on the branch")
+    tip = head_commit(worktree)
+    git(worktree, "commit", "-q", "--allow-empty", "-m", "reset away")
+    lost = head_commit(worktree)
+    git(worktree, "reset", "-q", "--hard", tip)
+    (worktree / "staged").write_text("staged only")
+    git(worktree, "add", "staged")
+    shutil.rmtree(worktree)
+    path = add(worktree.name)
+    assert (current_branch(path), head_commit(path)) == (BRANCH, tip)
+    git(main, "merge-base", "--is-ancestor", lost, "refs/lessor/salvage/7/2/1")
+    assert git(main, "show", "refs/lessor/salvage/7/2/1:staged") == "staged only"
+    assert entry(repo, path).is_lessors
+
+
+def test_what_was_staged_beside_a_conflict_survives_the_directory(
+    add, worktree: Path, main: Path, git: Git
+):
+    (main / "README").write_text("theirs\n")
+    git(main, "commit", "-q", "-am", "theirs")
+    (worktree / "README").write_text("ours\n")
+    git(worktree, "commit", "-q", "-am", "ours")
+    git(worktree, "merge", "-q", "main", check=False)
+    (worktree / "staged").write_text("staged only")
+    git(worktree, "add", "staged")
+    shutil.rmtree(worktree)
+    add(worktree.name)
+    assert git(main, "show", "refs/lessor/salvage/7/2/1:staged") == "staged only"
+
+
+def test_an_entry_of_another_place_without_its_directory_gives_the_branch_up(
+    add, worktree: Path, repo: Repository
+):
+    shutil.rmtree(worktree)
+    path = add("elsewhere")
+    assert current_branch(path) == BRANCH
+    assert entry(repo, worktree).branch is None
+
+
+def test_a_missing_worktree_that_somebody_else_locked_stays_registered(
+    add, main: Path, repo: Repository, tmp_path: Path, git: Git
+):
+    path = tmp_path / "trees" / "7-2"
+    git(main, "worktree", "add", "-q", "-b", "theirs", str(path))
+    git(main, "worktree", "lock", "--reason", "on my USB stick", str(path))
+    shutil.rmtree(path)
+    with pytest.raises(WorktreeError):
+        add()
+    assert entry(repo, path).locked_reason == "on my USB stick"
+
+
+def test_a_directory_without_its_entry_heals_with_its_files_kept(
+    add, worktree: Path, repo: Repository, git: Git
+):
+    git(worktree, "commit", "-q", "--allow-empty", "-m", "work")
+    tip = head_commit(worktree)
+    (worktree / "README").write_text("edited")
+    (worktree / "notes").write_text("new")
+    shutil.rmtree(repo.common_dir / "worktrees" / worktree.name)
+    path = add(worktree.name)
+    assert (current_branch(path), head_commit(path)) == (BRANCH, tip)
+    assert git(path, "status", "--porcelain") == " M README\n?? notes"
+    assert entry(repo, path).locked_reason == "lessor:task=7"
+
+
+def test_an_adopted_worktree_carries_the_new_label(worktree: Path, repo: Repository):
+    relock_worktree(repo, worktree, reason="task=7;epoch=2")
+    assert entry(repo, worktree).locked_reason == "lessor:task=7;epoch=2"
+
+
+def test_somebody_else_s_lock_is_not_replaced(
+    worktree: Path, repo: Repository, main: Path, git: Git
+):
+    git(main, "worktree", "unlock", str(worktree))
+    git(main, "worktree", "lock", "--reason", "mine", str(worktree))
+    with pytest.raises(WorktreeError, match="mine"):
+        relock_worktree(repo, worktree, reason="task=7;epoch=2")
+    with pytest.raises(WorktreeError):
+        relock_worktree(repo, main, reason="task=7;epoch=2")
+
+
+def test_a_locked_worktree_whose_directory_is_away_survives_a_prune(
+    worktree: Path, repo: Repository, main: Path, git: Git
+):
+    worktree.rename(worktree.with_name("away"))
+    git(main, "worktree", "prune", "--expire=now")
+    worktree.with_name("away").rename(worktree)
+    assert entry(repo, worktree).branch == BRANCH
+
+
+def test_worktrees_of_a_bare_repository(main: Path, tmp_path: Path, git: Git):
+    git(tmp_path, "clone", "-q", "--bare", str(main), "bare.git")
+    bare = find_repository(tmp_path / "bare.git")
+    path = tmp_path / "trees" / "1-1"
+    add_worktree(bare, path=path, branch="ai/1-x", base="main", task="1", epoch=1, reason="task=1")
+    assert [found.path for found in list_worktrees(bare)] == [bare.root, path]
+    assert find_repository(path) == bare
+    reflog = Path(git(path, "rev-parse", "--git-path", "logs/HEAD"))
+    assert reflog.is_file()
