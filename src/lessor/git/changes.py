@@ -1,0 +1,184 @@
+"""What happened between a base and a head: the paths it touched, the lines, the trailers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lessor.git.command import CHECKOUT_TIMEOUT_S, run_git
+from lessor.git.revision import resolve_commit
+
+# Renames count on both sides, and nothing of the reader's configuration hides a path.
+_EVERY_PATH = (
+    *("--raw", "-r", "-z", "--no-renames", "--no-ext-diff", "--no-textconv"),
+    *("--ignore-submodules=none", "-O/dev/null"),
+)
+_OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_SEPARATOR = "\x1f"
+_NOT_ANCESTOR = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Touch:
+    """A path that a commit touched; bytes beyond UTF-8 in `path` are surrogates.
+
+    `commit` is empty where no single commit did: the head left the base's history behind.
+    """
+
+    path: str
+    commit: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileChange:
+    """A file that differs between two commits, with its lines; None for a binary one."""
+
+    path: str
+    added: int | None
+    removed: int | None
+
+
+def touches(
+    common_dir: Path, base: str, head: str, *, excluding: Sequence[str] = ()
+) -> tuple[Touch, ...]:
+    """Every path that a commit of base..head touched, sorted, with the commit.
+
+    Counted are both sides of a rename, deletions, modes, links and submodules, and what was undone
+    again. A merge counts for what it adds to the merge that git would have made (so `-s ours` and
+    an edit hidden in a merge show), one with three parents or more for every difference to any
+    parent. Commits that `excluding` leads to are somebody else's: a target that was merged in.
+
+    Raises:
+        GitError: A revision names no commit.
+    """
+    start, end = resolve_commit(common_dir, base), resolve_commit(common_dir, head)
+    others = [f"^{resolve_commit(common_dir, rev)}" for rev in (start, *excluding)]
+    found = {*_of_commits(common_dir, end, others), *_of_octopuses(common_dir, end, others)}
+    ancestor = run_git(
+        ["merge-base", "--is-ancestor", start, end], cwd=common_dir, git_dir=common_dir, check=False
+    )
+    if ancestor.code >= _NOT_ANCESTOR:
+        net = run_git(["diff-tree", *_EVERY_PATH, start, end], cwd=common_dir, git_dir=common_dir)
+        found |= set(_parse(net.records))
+    return tuple(sorted(found))
+
+
+def touched_paths(
+    common_dir: Path, base: str, head: str, *, excluding: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """The distinct paths of `touches`, sorted."""
+    found = touches(common_dir, base, head, excluding=excluding)
+    return tuple(sorted({touch.path for touch in found}))
+
+
+def diff_summary(common_dir: Path, base: str, head: str) -> tuple[FileChange, ...]:
+    """The files that differ between two commits' trees, a rename as its two sides.
+
+    Raises:
+        GitError: A revision names no commit.
+    """
+    start, end = resolve_commit(common_dir, base), resolve_commit(common_dir, head)
+    options = [option for option in _EVERY_PATH if option != "--raw"]
+    listed = run_git(
+        ["diff-tree", "--numstat", *options, start, end], cwd=common_dir, git_dir=common_dir
+    )
+    return tuple(_file_change(record) for record in listed.records)
+
+
+def has_changes(common_dir: Path, base: str, head: str) -> bool:
+    """Whether the two commits' trees differ: whether work in between left anything.
+
+    Raises:
+        GitError: A revision names no commit.
+    """
+    commits = [resolve_commit(common_dir, rev) for rev in (base, head)]
+    trees = run_git(
+        ["rev-parse", *(f"{commit}^{{tree}}" for commit in commits)],
+        cwd=common_dir,
+        git_dir=common_dir,
+    ).lines
+    return trees[0] != trees[1]
+
+
+def commits_without_trailer(
+    common_dir: Path,
+    *,
+    since: str,
+    head: str,
+    key: str,
+    value: str,
+    excluding: Sequence[str] = (),
+) -> list[str]:
+    """The commits of since..head that don't carry the trailer exactly once with `value`.
+
+    Newest first. Two values are as good as none: whoever added the second may have written both.
+
+    Raises:
+        GitError: A revision names no commit.
+    """
+    end = resolve_commit(common_dir, head)
+    others = [f"^{resolve_commit(common_dir, rev)}" for rev in (since, *excluding)]
+    shown = f"%H{_SEPARATOR}%(trailers:key={key},valueonly,unfold,separator=%x1f)"
+    listed = run_git(
+        [
+            *("-c", "trailer.separators=:", "log", "--no-show-signature", "--no-color"),
+            *(f"--format={shown}", end, *others, "--"),
+        ],
+        cwd=common_dir,
+        git_dir=common_dir,
+    )
+    found = (line.split(_SEPARATOR) for line in listed.lines)
+    return [commit for commit, *values in found if values != [value]]
+
+
+def _of_commits(common_dir: Path, head: str, others: Sequence[str]) -> Iterator[Touch]:
+    # Comparing a merge with its parents would blame it for all that the other side changed.
+    # The objects of the re-made merge go to a directory that git deletes again.
+    logged = run_git(
+        [
+            *("-c", "log.showRoot=true", "log", "--format=%H", "--no-show-signature", "--no-color"),
+            *("--diff-merges=remerge", "--max-parents=2", *_EVERY_PATH, head, *others, "--"),
+        ],
+        cwd=common_dir,
+        git_dir=common_dir,
+        timeout_s=CHECKOUT_TIMEOUT_S,
+    )
+    return _parse(logged.records)
+
+
+def _of_octopuses(common_dir: Path, head: str, others: Sequence[str]) -> Iterator[Touch]:
+    listed = run_git(
+        ["rev-list", "--min-parents=3", head, *others], cwd=common_dir, git_dir=common_dir
+    )
+    if not listed.out:
+        return iter(())
+    compared = run_git(
+        ["diff-tree", "--stdin", "-m", *_EVERY_PATH],
+        cwd=common_dir,
+        git_dir=common_dir,
+        input=listed.out,
+    )
+    return _parse(compared.records)
+
+
+def _parse(records: Sequence[str]) -> Iterator[Touch]:
+    """Read `:modes…` and path pairs, each after the id of its commit (none in a plain diff)."""
+    commit = ""
+    remaining = iter(records)
+    for record in remaining:
+        text = record.removeprefix("\n")
+        if text.startswith(":"):
+            yield Touch(path=next(remaining), commit=commit)
+        elif match := _OID.match(text):
+            commit = match[0]
+
+
+def _file_change(record: str) -> FileChange:
+    added, removed, path = record.split("\t", 2)
+    return FileChange(
+        path=path,
+        added=None if added == "-" else int(added),
+        removed=None if removed == "-" else int(removed),
+    )

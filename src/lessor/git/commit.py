@@ -1,0 +1,171 @@
+"""Commits that Lessor makes or labels on a branch that it lent out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from lessor.errors import GitError, WorktreeError
+from lessor.git.blob import GITLINK, mode_of
+from lessor.git.identity import LESSOR, configured_identity, identity
+from lessor.git.index import read_index
+from lessor.git.layout import Layout, layout_of
+from lessor.git.ownership import is_lessors, lock_reason
+from lessor.git.progress import operations_in_progress
+from lessor.git.revision import resolve_commit
+from lessor.git.status import Status, read_status
+from lessor.git.trailer import labelled
+
+
+def commit_leftovers(
+    worktree: Path, *, message: str, label: str, author: tuple[str, str] | None
+) -> str | None:
+    """Commit what was left uncommitted, with the label's trailer; None when nothing was.
+
+    Tracked and untracked files are taken, ignored ones and repositories inside aren't. No hook
+    runs, nothing is signed, and the commit fails when the branch moved meanwhile. `author` is
+    (name, e-mail); without it the configured identity, else Lessor's own.
+
+    Raises:
+        GitError: A merge, rebase or the like is in progress, a conflict is unresolved, HEAD is
+            detached or without a commit, or git refuses.
+        LabelInvalidError: The label spans lines.
+    """
+    layout = layout_of(worktree)
+    status = read_status(layout)
+    branch, head = _refuse_unfinished(layout, status)
+    _stage(layout, status)
+    tree = layout.git(["write-tree"]).text
+    if tree == layout.git(["rev-parse", f"{head}^{{tree}}"]).text:
+        return None
+    text = message.replace("\0", "").strip() or f"work on {branch}"
+    committer = configured_identity(layout) or LESSOR
+    commit = layout.git(
+        ["commit-tree", tree, "-p", head],
+        input=labelled(text.encode(errors="replace"), label),
+        env=identity(author or committer, committer=committer),
+    ).text
+    subject = text.partition("\n")[0]
+    layout.git(["update-ref", "-m", f"commit: {subject}", "HEAD", commit, head])
+    return commit
+
+
+def ensure_trailer(worktree: Path, *, base: str, label: str) -> str:
+    """Give each commit of base..HEAD the label's trailer exactly once; the head that results.
+
+    Commits are made anew only from the first that lacks it on, with authors, committers, dates,
+    encodings and texts as they were; files and index don't change. Commits that another branch or
+    another branch's remote holds (a target that was merged in) stay as they are. The reflog keeps
+    the old ones.
+
+    Raises:
+        WorktreeError: The worktree isn't one that Lessor made.
+        GitError: HEAD is detached, something is in progress, or the branch moved meanwhile.
+        LabelInvalidError: The label spans lines.
+    """
+    layout = layout_of(worktree)
+    if not is_lessors(lock_reason(layout.git_dir)):
+        raise WorktreeError(
+            f"{worktree} isn't Lessor's; its commits stay as they are.", path=str(worktree)
+        )
+    branch, head = _refuse_unfinished(layout, read_status(layout))
+    commits = _own_commits(layout, branch, base=resolve_commit(layout.common_dir, base))
+    renewed: dict[str, str] = {}
+    for commit, content in _contents(layout, commits).items():
+        written = _rewritten(content, label, renewed)
+        if written != content:
+            args = ["hash-object", "-t", "commit", "-w", "--stdin"]
+            renewed[commit] = layout.git(args, input=written).text
+    if head not in renewed:
+        return head
+    layout.git(["update-ref", "-m", "lessor: label", "HEAD", renewed[head], head])
+    return renewed[head]
+
+
+def _refuse_unfinished(layout: Layout, status: Status) -> tuple[str, str]:
+    running = operations_in_progress(layout.git_dir)
+    if running or status.conflicted:
+        what = f"a {running[0]} is in progress" if running else "a conflict is unresolved"
+        raise GitError(
+            f"Nothing was committed in {layout.path}: {what}.",
+            next_step="Finish it or abort it there.",
+            path=str(layout.path),
+            in_progress=list(running),
+            conflicted=list(status.conflicted),
+        )
+    if status.branch is None or status.head is None:
+        raise GitError(
+            f"Nothing was committed in {layout.path}: HEAD is on no branch with a commit.",
+            next_step="Check a branch out there.",
+            path=str(layout.path),
+        )
+    return status.branch, status.head
+
+
+def _stage(layout: Layout, status: Status) -> None:
+    inner = set(read_index(layout).submodules)
+    paths = {change.path for change in status.changed} | set(status.untracked)
+    modes = {path: mode_of(layout.path, path) for path in paths if not path.endswith("/")}
+    gone = [path for path, mode in modes.items() if mode is None]
+    there = [path for path, mode in modes.items() if mode not in {None, GITLINK} or path in inner]
+    # Two steps: git calls a tracked path below what is now a link an error, not a deletion.
+    for options, names in (("--force-remove", gone), ("--add", there)):
+        layout.git(
+            ["update-index", "--replace", options, "-z", "--stdin"],
+            input=b"".join(os.fsencode(name) + b"\0" for name in names),
+        )
+
+
+def _own_commits(layout: Layout, branch: str, *, base: str) -> Sequence[str]:
+    """The commits of base..HEAD that this branch alone holds, parents before children."""
+    return layout.git(
+        [
+            *("rev-list", "--topo-order", "--reverse", "HEAD", "--not", base),
+            *(f"--exclude={branch}", "--branches", f"--exclude=*/{branch}", "--remotes"),
+        ]
+    ).lines
+
+
+def _contents(layout: Layout, commits: Sequence[str]) -> Mapping[str, bytes]:
+    if not commits:
+        return {}
+    out = layout.git(["cat-file", "--batch"], input="\n".join(commits).encode() + b"\n").out
+    found: dict[str, bytes] = {}
+    for commit in commits:
+        header, _, rest = out.partition(b"\n")
+        size = int(header.rsplit(b" ", 1)[1])
+        found[commit] = rest[:size]
+        out = rest[size + 1 :]
+    return found
+
+
+def _rewritten(content: bytes, label: str, renewed: Mapping[str, str]) -> bytes:
+    headers, _, message = content.partition(b"\n\n")
+    lines = headers.split(b"\n")
+    parents = [renewed.get(line[7:].decode()) for line in lines if line.startswith(b"parent ")]
+    new_message = labelled(message, label)
+    if new_message == message and not any(parents):
+        return content
+    kept = _without_signature(lines)
+    renamed = [_renamed(line, renewed) for line in kept]
+    return b"\n".join([*renamed, b"", new_message])
+
+
+def _renamed(line: bytes, renewed: Mapping[str, str]) -> bytes:
+    if not line.startswith(b"parent "):
+        return line
+    parent = line[7:].decode()
+    return b"parent " + renewed.get(parent, parent).encode()
+
+
+def _without_signature(lines: Sequence[bytes]) -> list[bytes]:
+    # A signature signs the old text.
+    kept: list[bytes] = []
+    dropping = False
+    for line in lines:
+        if not line.startswith(b" "):
+            dropping = line.startswith(b"gpgsig")
+        if not dropping:
+            kept.append(line)
+    return kept
