@@ -1,0 +1,129 @@
+"""Ignored files that a worktree needs and git doesn't carry: `.env` and its like."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
+
+import pathspec
+
+from lessor.errors import GitError, InvalidError
+from lessor.git.archive import place_below
+from lessor.git.command import failure
+from lessor.git.ignored import is_regenerable_directory
+from lessor.git.layout import Layout, layout_of
+from lessor.git.status import read_status
+
+INCLUDE_FILE = ".worktreeinclude"
+DEFAULT_PATTERNS = (".env*", ".claude/settings.local.json")
+
+_NONE_IGNORED = 1  # check-ignore's exit code
+
+
+def include_patterns(text: str | None) -> tuple[str, ...]:
+    """The patterns of a `.worktreeinclude`; the default ones where there is none."""
+    return DEFAULT_PATTERNS if text is None else tuple(text.splitlines())
+
+
+def bring_along(
+    repo_root: Path, worktree: Path, patterns: Sequence[str] = DEFAULT_PATTERNS
+) -> list[str]:
+    """Copy ignored files of the main worktree into `worktree`; the paths copied, sorted.
+
+    `patterns` are gitignore's. A file is copied with its mode and times if it is ignored in both:
+    where the other commit doesn't ignore it, a secret would end in a commit. What exists there
+    stays. Links are copied as links where they are relative and stay inside, else left out; no
+    link is followed. Dependencies and caches come along only where a pattern names them.
+
+    Raises:
+        InvalidError: A pattern can't be read.
+        GitError: A file can't be read or written.
+    """
+    source, target = layout_of(repo_root), layout_of(worktree)
+    try:
+        spec = pathspec.GitIgnoreSpec.from_lines(patterns)
+    except ValueError as refused:
+        raise InvalidError(f"{INCLUDE_FILE} can't be read: {refused}.") from refused
+    try:
+        matching = sorted(set(_matching(source, spec)))
+        wanted = [path for path in matching if not _lies_behind_link(target.path, path)]
+        ignored = _ignored_in(target, wanted)
+        return [path for path in wanted if path in ignored and _copy(source, target, path)]
+    except OSError as refused:
+        raise GitError(f"A file can't be brought to {worktree}: {refused}.") from refused
+
+
+def _matching(source: Layout, spec: pathspec.GitIgnoreSpec) -> Iterator[str]:
+    for path in read_status(source).ignored:
+        if path.endswith("/"):
+            yield from _below(source.path, path.rstrip("/"), spec)
+        elif spec.match_file(path):
+            yield path
+
+
+def _below(top: Path, start: str, spec: pathspec.GitIgnoreSpec) -> Iterator[str]:
+    waiting = [start]
+    while waiting:
+        directory = waiting.pop()
+        with os.scandir(top / directory) as listing:
+            entries = list(listing)
+        names = {entry.name for entry in entries}
+        named = spec.match_file(f"{directory}/")
+        # Another worktree or repository in an ignored directory isn't this one's.
+        if ".git" in names or (not named and is_regenerable_directory(top / directory, names)):
+            continue
+        for entry in entries:
+            path = f"{directory}/{entry.name}"
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append(path)
+            elif spec.match_file(path):
+                yield path
+
+
+def _ignored_in(target: Layout, paths: Sequence[str]) -> frozenset[str]:
+    # check-ignore refuses to run with literal pathspecs; "./" keeps a name from reading as magic.
+    asked = b"".join(os.fsencode(f"./{path}\0") for path in paths)
+    args = ["check-ignore", "-z", "--stdin"]
+    literally = {"GIT_LITERAL_PATHSPECS": "0"}
+    found = target.git(args, input=asked, env=literally, check=False)
+    if found.code > _NONE_IGNORED:
+        raise failure(args, found)
+    return frozenset(path.removeprefix("./") for path in found.records)
+
+
+def _lies_behind_link(top: Path, path: str) -> bool:
+    return any((top / parent).is_symlink() for parent in PurePosixPath(path).parents)
+
+
+def _copy(source: Layout, target: Layout, path: str) -> bool:
+    original = source.path / path
+    found = original.lstat()
+    is_link = stat.S_ISLNK(found.st_mode)
+    if not (is_link or stat.S_ISREG(found.st_mode)) or (is_link and not _stays(source, original)):
+        return False
+    place = place_below(target.path, path)
+    if os.path.lexists(place):
+        return False
+    if is_link:
+        place.symlink_to(original.readlink())
+    else:
+        _copy_bytes(original, place, found)
+    return True
+
+
+def _stays(source: Layout, link: Path) -> bool:
+    target = link.readlink()
+    return not target.is_absolute() and link.resolve().is_relative_to(source.path)
+
+
+def _copy_bytes(original: Path, place: Path, found: os.stat_result) -> None:
+    reading = os.open(original, os.O_RDONLY | os.O_NOFOLLOW)
+    # Born private: a secret must not be readable between its creation and its chmod.
+    writing = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(reading, "rb") as source, os.fdopen(writing, "wb") as copy:
+        shutil.copyfileobj(source, copy)
+        os.fchmod(copy.fileno(), stat.S_IMODE(found.st_mode) & 0o777)
+    os.utime(place, ns=(found.st_atime_ns, found.st_mtime_ns))

@@ -1,0 +1,128 @@
+"""Ignored files come along where they are named, stay ignored, and no link is followed out."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lessor.errors import InvalidError
+from lessor.git.bring import DEFAULT_PATTERNS, bring_along, include_patterns
+
+Git = Callable[..., str]
+
+
+def write(top: Path, *paths: str) -> None:
+    for path in paths:
+        (top / path).parent.mkdir(parents=True, exist_ok=True)
+        (top / path).write_text(f"content of {path}")
+
+
+@pytest.fixture
+def ignore_more(main: Path, git: Git) -> None:
+    """Commits an ignore file that covers what the tests bring; asked for before the worktree."""
+    (main / ".gitignore").write_text(
+        ".env*\n*.local.json\nbuild/\nnode_modules/\nsecrets/\n*.odd\n"
+    )
+    git(main, "commit", "-q", "-am", "ignore more")
+
+
+def test_the_default_is_environments_and_local_settings(ignore_more, main: Path, worktree: Path):
+    write(main, ".env", ".env.local", "web/.env", ".claude/settings.local.json", "build/x")
+    (main / ".env").chmod(0o600)
+    brought = bring_along(main, worktree)
+    assert brought == [".claude/settings.local.json", ".env", ".env.local", "web/.env"]
+    assert (worktree / "web" / ".env").read_text() == "content of web/.env"
+    assert stat.S_IMODE((worktree / ".env").stat().st_mode) == 0o600
+    assert (worktree / ".env").stat().st_mtime_ns == (main / ".env").stat().st_mtime_ns
+
+
+def test_patterns_are_those_of_gitignore(ignore_more, main: Path, worktree: Path):
+    write(main, "secrets/a.pem", "secrets/b.pem", "secrets/deep/c.pem", ".env", "build/d.pem")
+    patterns = include_patterns("# keys\nsecrets/**/*.pem\n!b.pem\n/.env\n")
+    brought = bring_along(main, worktree, patterns)
+    assert brought == [".env", "secrets/a.pem", "secrets/deep/c.pem"]
+
+
+def test_what_git_tracks_or_leaves_untracked_is_not_brought(
+    ignore_more, main: Path, worktree: Path
+):
+    write(main, "untracked")
+    assert bring_along(main, worktree, ["*"]) == []
+
+
+def test_dependencies_come_only_where_they_are_named(ignore_more, main: Path, worktree: Path):
+    write(main, "node_modules/pkg/.env", "node_modules/pkg/index.js")
+    assert bring_along(main, worktree) == []
+    brought = bring_along(main, worktree, ["node_modules/"])
+    assert brought == ["node_modules/pkg/.env", "node_modules/pkg/index.js"]
+
+
+def test_another_repository_in_an_ignored_directory_is_left_alone(
+    ignore_more, main: Path, worktree: Path, git: Git
+):
+    git(main, "worktree", "add", "-q", "-b", "other", str(main / "build" / "other"))
+    write(main, "build/other/.env", "build/.env")
+    assert bring_along(main, worktree) == ["build/.env"]
+
+
+def test_what_is_there_already_stays(ignore_more, main: Path, worktree: Path):
+    write(main, ".env")
+    (worktree / ".env").write_text("the agent's")
+    assert bring_along(main, worktree) == []
+    assert (worktree / ".env").read_text() == "the agent's"
+
+
+def test_links_stay_links_and_none_leads_out(
+    ignore_more, main: Path, worktree: Path, tmp_path: Path
+):
+    (tmp_path / "outside").write_text("outside")
+    write(main, ".env")
+    (main / ".env.inside").symlink_to(".env")
+    (main / ".env.outside").symlink_to("../outside")
+    (main / ".env.absolute").symlink_to(main / ".env")
+    (main / "secrets").symlink_to(tmp_path)
+    assert bring_along(main, worktree, [".env*", "secrets", "secrets/"]) == [
+        ".env",
+        ".env.inside",
+    ]
+    assert (worktree / ".env.inside").readlink() == Path(".env")
+
+
+def test_nothing_is_written_through_a_link_in_the_worktree(
+    ignore_more, main: Path, worktree: Path, tmp_path: Path
+):
+    write(main, "secrets/key")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (worktree / "secrets").symlink_to(outside)
+    assert bring_along(main, worktree, ["secrets/"]) == []
+    assert list(outside.iterdir()) == []
+
+
+def test_odd_names_come_along(ignore_more, main: Path, worktree: Path):
+    name = os.fsdecode(b'caf\xe9\n"quoted".odd')
+    (main / name).write_text("x")
+    assert bring_along(main, worktree, ["*.odd"]) == [name]
+
+
+def test_a_pattern_that_cannot_be_read_is_refused(ignore_more, main: Path, worktree: Path):
+    with pytest.raises(InvalidError, match="worktreeinclude"):
+        bring_along(main, worktree, ["!"])
+
+
+def test_a_secret_that_the_other_commit_does_not_ignore_stays_away(
+    main: Path, worktree: Path, git: Git
+):
+    (main / ".gitignore").write_text("*.pem\n")
+    git(main, "commit", "-q", "-am", "ignore keys from now on")
+    write(main, "server.pem")
+    assert bring_along(main, worktree, ["*.pem"]) == []
+
+
+def test_without_a_file_the_default_patterns_hold():
+    assert include_patterns(None) == DEFAULT_PATTERNS
+    assert include_patterns("") == ()
