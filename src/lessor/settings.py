@@ -17,7 +17,7 @@ class Settings:
     """Settings of this machine and person.
 
     Attributes:
-        state_dir: the user's state directory: store, worktrees, logs, tokens.
+        state_dir: the user's state directory: store, worktrees, logs, tokens; absolute.
         store_url: `sqlite:///path` or `postgresql://…`.
         store_origin: where the choice came from, for people.
         listen_dsn: a direct connection for LISTEN behind a pooler.
@@ -39,9 +39,19 @@ class Settings:
         return self.state_dir / "worktrees"
 
     @property
-    def logs_dir(self) -> Path:
-        """What agents printed."""
-        return self.state_dir / "logs"
+    def runs_dir(self) -> Path:
+        """A directory for each lease that an agent ran under: its brief and what it printed."""
+        return self.state_dir / "runs"
+
+    @property
+    def trust_dir(self) -> Path:
+        """One file for each set of a repository's commands that the person trusts."""
+        return self.state_dir / "trust"
+
+    @property
+    def workers_dir(self) -> Path:
+        """Ids of the workers that the command line has registered, one file each."""
+        return self.state_dir / "workers"
 
 
 def load_settings(
@@ -50,6 +60,7 @@ def load_settings(
     """Settings from the command line, then the environment, then the defaults."""
     values = os.environ if environment is None else environment
     state = Path(values[STATE]).expanduser() if values.get(STATE) else _state_dir(values)
+    state = state.absolute()
     if store:
         url, origin = store, "--store"
     elif values.get(STORE):
@@ -63,6 +74,8 @@ def load_settings(
 
 def _state_dir(values: Mapping[str, str]) -> Path:
     """XDG's state directory on every system: agents look for the same place on Linux and macOS."""
-    home = values.get("XDG_STATE_HOME")
-    base = Path(home) if home else Path(values.get("HOME") or Path.home()) / ".local" / "state"
-    return base / "lessor"
+    given = Path(values.get("XDG_STATE_HOME", ""))
+    # The specification says to ignore a relative path.
+    if given.is_absolute():
+        return given / "lessor"
+    return Path(values.get("HOME") or Path.home()) / ".local" / "state" / "lessor"

@@ -1,0 +1,28 @@
+"""Durations as people write them."""
+
+from __future__ import annotations
+
+import re
+
+from lessor.errors import InvalidError
+
+_UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_PART = re.compile(r"(\d{1,12})(ms|[smhdw])")
+_WHOLE = re.compile(r"(?:\d{1,12}(?:ms|[smhdw]))+|\d{1,12}")
+
+
+def parse_duration(text: str) -> int:
+    """Milliseconds of `90s`, `20m`, `1h30m`, `4h`, `2d`; a bare number counts seconds.
+
+    Raises:
+        InvalidError: it is no duration.
+    """
+    plain = text.strip().lower()
+    if not _WHOLE.fullmatch(plain):
+        raise InvalidError(
+            f"{text[:40]!r} is no duration.",
+            next_step="Write it as 90s, 20m, 4h or 1h30m.",
+        )
+    if plain.isdigit():
+        return int(plain) * 1_000
+    return sum(int(number) * _UNITS[unit] for number, unit in _PART.findall(plain))
