@@ -15,7 +15,9 @@ from unicodedata import normalize
 from lessor.errors import ScopeInvalidError
 
 SEGMENT_BYTES = 255
-PATH_BYTES = 4096
+PATH_BYTES = 850
+"""Folding can triple a path's bytes, and PostgreSQL's index entries end at about 2,700."""
+
 
 _SHOWN_CHARS = 80
 _FROM_THE_ROOT = "Write the path from the root of the repository, such as services/billing."
@@ -83,7 +85,7 @@ def scope_segments(path: str) -> tuple[str, ...]:
 
     Raises:
         ScopeInvalidError: as `path_segments`, and for a drive letter, a backslash, a control
-            character, text outside UTF-8, a segment above 255 bytes, a path above 4096 bytes.
+            character, text outside UTF-8, a segment above 255 bytes, a path above 850 bytes.
     """
     if len(path) > PATH_BYTES:
         raise _too_long(path)
