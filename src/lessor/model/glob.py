@@ -24,7 +24,7 @@ from typing import TypeVar
 
 from lessor.model.path import refusal
 
-GLOB_BYTES = 1024
+GLOB_BYTES = 768
 GLOB_SEGMENTS = 64
 
 # Folding a name changes nothing that this looks at: a repository's rules can't turn the answer.
@@ -156,7 +156,7 @@ def normal_glob(path: str, segments: Sequence[str]) -> tuple[str, ...]:
         segments: its segments, cleaned.
 
     Raises:
-        ScopeInvalidError: it is longer than 1024 bytes or has more than 64 segments.
+        ScopeInvalidError: it is longer than 768 bytes or has more than 64 segments.
     """
     if len(path.encode()) > GLOB_BYTES or len(segments) > GLOB_SEGMENTS:
         raise refusal(
