@@ -1,0 +1,39 @@
+# Everything sets itself up: a fresh clone needs python3 (3.11 or newer), git and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+
+.PHONY: run test check lint types layers wheel bench clean
+
+run: $(STAMP)  ## watch three agents work side by side; one is killed, one is frozen
+	$(BIN)/lessor demo
+
+test: $(STAMP)  ## all tests, on SQLite and on a PostgreSQL out of a wheel
+	$(BIN)/pytest $(ARGS)
+
+check: lint types layers test wheel  ## what has to hold before a change lands
+
+lint: $(STAMP)
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+layers: $(STAMP)
+	$(BIN)/lint-imports
+
+wheel: $(STAMP)  ## the built wheel passes the demo in a fresh environment
+	./scripts/wheel-demo $(BIN)/python
+
+bench: $(STAMP)  ## one JSON line a benchmark
+	@for file in benchmarks/*.py; do case $$file in benchmarks/_*) ;; *) $(BIN)/python $$file ;; esac; done
+
+$(STAMP): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $(STAMP)
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
