@@ -1,0 +1,94 @@
+"""The demo as lines on a terminal: when, which task, who, what."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import TextIO
+
+from lessor.clock import Clock
+from lessor.model.waiting import Cause
+from lessor.runner.noting import Note, NoteKind
+from lessor.service.lessor import Lessor
+
+_WORDS = {
+    NoteKind.STARTED: "works",
+    NoteKind.ADOPTED: "",
+    NoteKind.INHERITED: "",
+    NoteKind.WIDENED: "",
+    NoteKind.HELD: "refused:",
+    NoteKind.CHECK_FAILED: "check failed,",
+    NoteKind.VERIFIED: "verified",
+    NoteKind.UNVERIFIED: "done, unverified",
+    NoteKind.KILLED: "",
+    NoteKind.SALVAGED: "",
+    NoteKind.ASKED: "needs you:",
+    NoteKind.LOST: "lost its lease:",
+    NoteKind.FAILED: "failed:",
+}
+_WIDTH = 34
+_LONGEST = 78
+
+
+class Teller:
+    """Prints notes as they come; safe to call from several threads."""
+
+    def __init__(self, out: TextIO, clock: Clock) -> None:
+        self._out = out
+        self._clock = clock
+        self._started = clock.boottime_ms()
+        self._lock = threading.Lock()
+
+    def begin(self, lessor: Lessor, tasks: Sequence[str], *, workers: int) -> None:
+        """Say what is queued, and what waits for what once the first leases are out."""
+        self._print(f" {len(tasks)} tasks queued · {workers} workers")
+        threading.Timer(2, self._say_waits, (lessor, tasks)).start()
+
+    def note(self, note: Note) -> None:
+        """Print a note that people care for."""
+        word = _WORDS.get(note.kind)
+        if word is None:
+            return
+        text = f"{word} {note.text}".strip()
+        if note.kind in {NoteKind.VERIFIED, NoteKind.STARTED}:
+            text = (
+                word
+                if note.kind is NoteKind.VERIFIED
+                else f"works as {note.agent}, epoch {note.epoch}"
+            )
+        self._line(note.number, note.title, text)
+
+    def told(self, text: str, note: Note) -> None:
+        """Print what the saboteur did."""
+        self._line(note.number, note.title, f"** {text} **")
+
+    def _say_waits(self, lessor: Lessor, tasks: Sequence[str]) -> None:
+        for task in tasks:
+            why = lessor.tasks.why(task)
+            if why.cause in {Cause.LEASE, Cause.TASKS, Cause.RESERVATION}:
+                held = ", ".join(sorted({theirs for _, theirs in why.overlaps})[:2])
+                known = lessor.tasks.task(task)
+                who = (
+                    f"#{why.holder.number} ({held})"
+                    if why.holder
+                    else why.sentence.partition("waits for ")[2]
+                )
+                self._line(known.number, known.title, f"waits for {who}")
+
+    def _line(self, number: int, title: str, text: str) -> None:
+        seconds = (self._clock.boottime_ms() - self._started) // 1000
+        head = f" {seconds // 60}:{seconds % 60:02d}  #{number:<2} {_cut(_plain(title), _WIDTH):<{_WIDTH}} "
+        self._print(head + _cut(_plain(text), max(20, _LONGEST + 22 - len(head))))
+
+    def _print(self, line: str) -> None:
+        with self._lock:
+            self._out.write(line + "\n")
+            self._out.flush()
+
+
+def _plain(text: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"

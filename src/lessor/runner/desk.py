@@ -1,0 +1,112 @@
+"""What every part of a run needs: the store, the repository, the settings, the places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lessor.clock import Clock
+from lessor.git.repository import Repository
+from lessor.model.lease import HEARTBEAT_TERMS, LeaseTerms
+from lessor.runner.host import Host
+from lessor.runner.noting import Note, NoteKind, Reporter
+from lessor.runner.progress import ProgressLimits
+from lessor.runner.spec import Patience
+from lessor.service.lessor import Lessor
+
+CHECK_LIMIT_MS = 30 * 60_000
+SETUP_LIMIT_MS = 30 * 60_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What the base commit's configuration asks for; shell texts are the person's own, trusted once.
+
+    Attributes:
+        check: judges a result, in a clean checkout.
+        setup: prepares a worktree.
+        bring: patterns of ignored files to copy into it.
+    """
+
+    check: str | None = None
+    setup: str | None = None
+    bring: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """What the person asked for.
+
+    Attributes:
+        command: the agent's command; `{prompt}` and `{brief}` in it become one argument each.
+        agent: the name under which leases are held, without the slot's number.
+        kind: the agent's kind that tasks may ask for.
+        base: a revision; None means the tip of the branch that the person is on.
+        rounds: how often a failed check goes back to the agent before a person is asked.
+        task: only this task.
+        stay: go on waiting when there is nothing left to claim.
+        env: added to the agent's environment.
+    """
+
+    command: tuple[str, ...]
+    agent: str
+    kind: str
+    workers: int = 1
+    queue: str = "default"
+    base: str | None = None
+    rounds: int = 3
+    task: str | None = None
+    stay: bool = False
+    terms: LeaseTerms = HEARTBEAT_TERMS
+    limits: ProgressLimits = field(default_factory=ProgressLimits)
+    patience: Patience = field(default_factory=Patience)
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """One run's surroundings.
+
+    Attributes:
+        cwd: the checkout that the person is in; it is only read.
+        repository: the repository's id in the store.
+        store_url: for the supervisors, which open the store themselves.
+        plan_at: the plan that a base commit's configuration makes.
+    """
+
+    lessor: Lessor
+    repo: Repository
+    cwd: Path
+    repository: str
+    store_url: str
+    listen_dsn: str | None
+    state_dir: Path
+    host: Host
+    clock: Clock
+    options: RunOptions
+    plan_at: Callable[[str], Plan]
+    reporter: Reporter
+
+    def run_dir(self, lease: str) -> Path:
+        """Where a lease's brief, log and report lie."""
+        return self.state_dir / "runs" / lease
+
+    @property
+    def tokens_dir(self) -> Path:
+        """Where lease tokens lie."""
+        return self.state_dir / "leases"
+
+    @property
+    def archive_dir(self) -> Path:
+        """Where salvaged ignored files lie."""
+        return self.state_dir / "salvage"
+
+    @property
+    def worktrees_dir(self) -> Path:
+        """Where this repository's worktrees lie: outside of it, as tools scan nested ones."""
+        return self.state_dir / "worktrees" / f"{self.repo.name}-{self.repository[-6:]}"
+
+    def note(self, kind: NoteKind, text: str = "", /, **more: str | int) -> None:
+        """Tell the reporter."""
+        self.reporter.note(Note(kind=kind, text=text, **more))  # type: ignore[arg-type]
