@@ -97,6 +97,7 @@ def play(folder: Path, *, clock: Clock, teller: Teller) -> Ended:
     stopping = Stopping()
     with stopping.by_signals():
         Run(desk, stopping).run()
+    teller.end()
     ended = Ended(
         proof=prove(lessor, repo, ledger=ledger, tasks=tasks),
         counts=lessor.tasks.counts(everywhere=True),

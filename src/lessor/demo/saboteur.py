@@ -58,14 +58,14 @@ class Saboteur:
         _send(note.supervisor, signal.SIGSTOP)
         _send(note.pid, signal.SIGSTOP)
         self._frozen = note
-        self._told("frozen with SIGSTOP, and its heartbeat with it", note)
+        self._told("frozen with SIGSTOP", note)
 
     def _wake(self) -> None:
         if self._frozen is None:
             return
         note = self._frozen
         _send(note.pid, signal.SIGCONT)
-        self._told("woke up and goes on as if nothing had happened", note)
+        self._told("woke up, goes on as if nothing was", note)
         threading.Timer(ZOMBIE_S, _send, (note.supervisor, signal.SIGCONT)).start()
 
 

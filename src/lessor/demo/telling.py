@@ -17,17 +17,17 @@ _WORDS = {
     NoteKind.INHERITED: "",
     NoteKind.WIDENED: "",
     NoteKind.HELD: "refused:",
-    NoteKind.CHECK_FAILED: "check failed,",
+    NoteKind.CHECK_FAILED: "check failed:",
     NoteKind.VERIFIED: "verified",
     NoteKind.UNVERIFIED: "done, unverified",
     NoteKind.KILLED: "",
     NoteKind.SALVAGED: "",
     NoteKind.ASKED: "needs you:",
-    NoteKind.LOST: "lost its lease:",
+    NoteKind.LOST: "",
     NoteKind.FAILED: "failed:",
 }
-_WIDTH = 34
-_LONGEST = 78
+_WIDTH = 27
+_LONGEST = 80
 
 
 class Teller:
@@ -38,11 +38,19 @@ class Teller:
         self._clock = clock
         self._started = clock.boottime_ms()
         self._lock = threading.Lock()
+        self._timer: threading.Timer | None = None
+
+    def end(self) -> None:
+        """Say nothing more about waits."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer.join()
 
     def begin(self, lessor: Lessor, tasks: Sequence[str], *, workers: int) -> None:
         """Say what is queued, and what waits for what once the first leases are out."""
         self._print(f" {len(tasks)} tasks queued · {workers} workers")
-        threading.Timer(2, self._say_waits, (lessor, tasks)).start()
+        self._timer = threading.Timer(2, self._say_waits, (lessor, tasks))
+        self._timer.start()
 
     def note(self, note: Note) -> None:
         """Print a note that people care for."""
@@ -50,12 +58,12 @@ class Teller:
         if word is None:
             return
         text = f"{word} {note.text}".strip()
-        if note.kind in {NoteKind.VERIFIED, NoteKind.STARTED}:
-            text = (
-                word
-                if note.kind is NoteKind.VERIFIED
-                else f"works as {note.agent}, epoch {note.epoch}"
-            )
+        if note.kind is NoteKind.VERIFIED:
+            text = word
+        elif note.kind is NoteKind.STARTED:
+            text = f"{note.agent} works, epoch {note.epoch}"
+        elif note.kind is NoteKind.LOST:
+            text = "its late writes were REFUSED, its work kept"
         self._line(note.number, note.title, text)
 
     def told(self, text: str, note: Note) -> None:
@@ -71,14 +79,14 @@ class Teller:
                 who = (
                     f"#{why.holder.number} ({held})"
                     if why.holder
-                    else why.sentence.partition("waits for ")[2]
+                    else why.sentence.partition("waits for ")[2].partition(" (")[0]
                 )
                 self._line(known.number, known.title, f"waits for {who}")
 
     def _line(self, number: int, title: str, text: str) -> None:
         seconds = (self._clock.boottime_ms() - self._started) // 1000
         head = f" {seconds // 60}:{seconds % 60:02d}  #{number:<2} {_cut(_plain(title), _WIDTH):<{_WIDTH}} "
-        self._print(head + _cut(_plain(text), max(20, _LONGEST + 22 - len(head))))
+        self._print(head + _cut(_plain(text), _LONGEST - len(head)))
 
     def _print(self, line: str) -> None:
         with self._lock:

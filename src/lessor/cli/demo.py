@@ -1,0 +1,113 @@
+"""`demo` and `drill`: Lessor shown, and tried on one's own store."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+
+from lessor.cli.invocation import Invocation
+from lessor.cli.options import command, pass_invocation
+from lessor.cli.output import write_lines
+from lessor.cli.text import Line, Piece, Tone
+
+
+@command("demo")
+@click.option(
+    "--in",
+    "folder",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where to make it; else a new temporary directory.",
+)
+@pass_invocation
+def demo(invocation: Invocation, *, folder: Path | None) -> int:
+    """Watch three scripted agents on a real repository; one is killed, one is frozen.
+
+    No model, no network, under a minute. Exits with 1 if a byte was lost or a zombie got through.
+    """
+    from lessor.demo.play import play
+    from lessor.demo.telling import Teller
+
+    place = folder.absolute() if folder else Path(tempfile.mkdtemp(prefix="lessor-demo-")) / "demo"
+    write_lines(
+        [
+            [
+                Piece("Lessor demo", Tone.STRONG),
+                " - scripted agents, a real git repository, no model, no network",
+            ],
+            [],
+        ]
+    )
+    ended = play(place, clock=invocation.clock, teller=Teller(sys.stdout, invocation.clock))
+    proof = ended.proof
+    lost = f"{len(proof.missing)} files lost" if proof.missing else "0 bytes lost"
+    tone = Tone.GOOD if proof.holds else Tone.BAD
+    asked, verified = ended.counts.get("needs_person", 0), ended.counts.get("succeeded", 0)
+    lines: list[Line] = [
+        [],
+        [
+            Piece(" result    ", Tone.FAINT),
+            f"{verified} verified · {asked} needs you · {ended.took_ms // 1000} s",
+        ],
+        [
+            Piece(" proof     ", Tone.FAINT),
+            Piece(
+                f"{lost} ({proof.compared} files compared) · {len(proof.refused)} stale writes refused",
+                tone,
+            ),
+        ],
+    ]
+    lines += [[Piece(" refused   ", Tone.FAINT), line] for line in proof.refused]
+    lines += [[Piece(" lost      ", Tone.BAD), line] for line in proof.missing]
+    lines += _look_further(ended.repo, ended.store)
+    write_lines(lines)
+    return 0 if proof.holds else 1
+
+
+def _look_further(repo: Path, store: Path) -> list[Line]:
+    """The same facts, by tools that don't know Lessor."""
+    sql = "select n, kind, epoch, facts from event where task_id = 3"
+    return [
+        [],
+        [Piece(" by git    ", Tone.FAINT), f"git -C {repo} log --oneline --graph --all"],
+        [Piece("           ", Tone.FAINT), f"git -C {repo} for-each-ref refs/lessor/salvage"],
+        [Piece(" by SQL    ", Tone.FAINT), f'sqlite3 "file:{store}?mode=ro" "{sql}"'],
+        [
+            Piece(" look      ", Tone.FAINT),
+            f"lessor show 3 --repo {repo} --store sqlite:///{store}",
+        ],
+        [Piece(" yours     ", Tone.FAINT), "cd your/repo && lessor"],
+    ]
+
+
+@command("drill")
+@pass_invocation
+def drill(invocation: Invocation) -> int:
+    """Pause a worker, let another recover its task, resume the first: it must not get through.
+
+    Runs on the store that is configured, in a queue of its own. Exits with 1 if any step fails.
+    """
+    from lessor.demo.drill import Drill, Step
+
+    def say(step: Step) -> None:
+        mark = Piece(" ✓ ", Tone.GOOD) if step.passed else Piece(" ✗ ", Tone.BAD)
+        write_lines(
+            [[mark, step.text, Piece(f"   {step.detail}" if step.detail else "", Tone.FAINT)]]
+        )
+
+    write_lines(
+        [[Piece("Lessor drill", Tone.STRONG), f" on {invocation.settings.store_origin}"], []]
+    )
+    passed = Drill(
+        invocation.lessor, store_url=invocation.settings.store_url, clock=invocation.clock, say=say
+    ).run()
+    verdict = (
+        "The paused worker could change nothing."
+        if passed
+        else "The paused worker got through: don't rely on this store."
+    )
+    write_lines([[], [Piece(verdict, Tone.GOOD if passed else Tone.BAD)]])
+    return 0 if passed else 1

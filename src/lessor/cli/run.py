@@ -1,0 +1,201 @@
+"""`run` and `do`: agents that work, here and now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from lessor.cli.invocation import Invocation
+from lessor.cli.options import command, pass_invocation
+from lessor.cli.output import write_lines
+from lessor.cli.text import Line, Piece, Tone, shown
+from lessor.model.task import NewTask, Task
+
+_AGENT_COMMAND = click.argument(
+    "agent_command", nargs=-1, type=click.UNPROCESSED, metavar="[-- CMD ARGS…]"
+)
+_AGENT = click.option(
+    "--agent", metavar="KIND", help="claude, codex, gemini, or one of lessor.toml's."
+)
+_BASE = click.option(
+    "--base", metavar="REV", help="What to begin from; else the branch that you are on."
+)
+
+
+@command("run", context_settings={"ignore_unknown_options": False, "allow_interspersed_args": True})
+@click.option(
+    "-n",
+    "workers",
+    type=click.IntRange(1, 64),
+    help="How many agents work side by side; 1 unless told.",
+)
+@click.option("--queue", metavar="NAME", help="The queue to work on.")
+@_AGENT
+@_BASE
+@click.option("--stay", is_flag=True, help="Wait for more when the queue is empty.")
+@_AGENT_COMMAND
+@pass_invocation
+def run(
+    invocation: Invocation,
+    *,
+    workers: int | None,
+    queue: str | None,
+    agent: str | None,
+    base: str | None,
+    stay: bool,
+    agent_command: tuple[str, ...],
+) -> int:
+    """Let agents work through the queue, each task in a worktree of its own.
+
+    The command after `--` is the agent; `{prompt}` and `{brief}` in it become one argument each.
+    Ctrl-C finishes what runs, twice stops it and keeps everything.
+    """
+    from lessor.cli.running import base_lines, options_for, project_at_base, ring, run_here
+
+    project = project_at_base(invocation, base)
+    options = options_for(
+        project,
+        command=agent_command,
+        agent=agent,
+        workers=workers,
+        queue=queue,
+        base=base,
+        stay=stay,
+    )
+    if invocation.for_people:
+        write_lines(base_lines(invocation, options))
+    code, done = run_here(invocation, options, project)
+    numbers = sorted(set(done.tally.numbers.values()))
+    if invocation.for_people:
+        write_lines(_summary(invocation, numbers, options.workers))
+    if numbers:
+        ring("all is done")
+    return code
+
+
+@command("do")
+@click.argument("title")
+@_AGENT
+@_BASE
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    metavar="PATH",
+    help="Begin with these paths; else it grows.",
+)
+@click.option("--check", metavar="CMD", help="The command that judges the result.")
+@click.option("--prompt", default="", metavar="TEXT", help="More words for the agent.")
+@_AGENT_COMMAND
+@pass_invocation
+def do(
+    invocation: Invocation,
+    *,
+    title: str,
+    agent: str | None,
+    base: str | None,
+    scopes: tuple[str, ...],
+    check: str | None,
+    prompt: str,
+    agent_command: tuple[str, ...],
+) -> int:
+    """Add one task and run it in the foreground."""
+    from lessor.cli.running import (
+        base_lines,
+        ensure_trusted,
+        options_for,
+        project_at_base,
+        run_here,
+    )
+
+    project = project_at_base(invocation, base)
+    ensure_trusted(invocation, project)
+    wish = options_for(
+        project, command=agent_command, agent=agent, workers=1, queue=None, base=base
+    )
+    made = invocation.lessor.tasks.submit(
+        [
+            NewTask(
+                title=title,
+                prompt=prompt,
+                queue=wish.queue,
+                repository=invocation.repository,
+                scopes=scopes,
+                check=check,
+                max_attempts=project.attempts,
+            )
+        ]
+    )[0]
+    options = options_for(
+        project,
+        command=agent_command,
+        agent=agent,
+        workers=1,
+        queue=None,
+        base=base,
+        task=made.task,
+    )
+    if invocation.for_people:
+        write_lines(
+            [
+                [Piece(f"#{made.number} ", Tone.STRONG), shown(title)],
+                *base_lines(invocation, options),
+            ]
+        )
+    code, _ = run_here(invocation, options, project)
+    if invocation.for_people:
+        write_lines(_ending(invocation.lessor.tasks.task(made.task)))
+    return code
+
+
+def _summary(invocation: Invocation, numbers: Sequence[int], workers: int) -> list[Line]:
+    tasks = [
+        invocation.lessor.tasks.task_numbered(n, repository=invocation.repository) for n in numbers
+    ]
+    if not tasks:
+        return [["nothing to claim"], [Piece("next   ", Tone.FAINT), 'lessor add "…"    lessor']]
+    verified = sum(task.stage == "verified" for task in tasks)
+    unverified = sum(task.stage == "unverified" for task in tasks)
+    asking = sum(task.state == "needs_person" for task in tasks)
+    others = len(tasks) - verified - unverified - asking
+    parts = [
+        f"{n} {word}"
+        for n, word in (
+            (verified, "verified"),
+            (unverified, "unverified"),
+            (asking, "needs you"),
+            (others, "not done"),
+        )
+        if n
+    ]
+    first = next((task for task in tasks if task.state == "needs_person"), tasks[0])
+    step = (
+        f'lessor answer {first.number} "…"'
+        if first.state == "needs_person"
+        else f"lessor show {first.number}"
+    )
+    hint = "" if workers > 1 or len(tasks) < 2 else "    more side by side: lessor run -n 3"  # noqa: PLR2004
+    return [[], [" · ".join(parts)], [Piece("next   ", Tone.FAINT), f"{step}{hint}"]]
+
+
+def _ending(task: Task) -> list[Line]:
+    if task.state == "succeeded":
+        return [
+            [],
+            [Piece(str(task.stage), Tone.GOOD), f"  {task.branch}  {(task.commit or '')[:9]}"],
+            [
+                Piece("next   ", Tone.FAINT),
+                f"lessor diff {task.number}    lessor show {task.number}",
+            ],
+        ]
+    step = (
+        f'lessor answer {task.number} "…"'
+        if task.state == "needs_person"
+        else f"lessor why {task.number}    lessor retry {task.number}"
+    )
+    return [
+        [],
+        [Piece(str(task.state).replace("_", " "), Tone.WARN)],
+        [Piece("next   ", Tone.FAINT), step],
+    ]
