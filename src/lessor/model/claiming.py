@@ -71,11 +71,10 @@ class Park:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """Who gets a lease, in order, who waits, and where the next scan may start."""
+    """Who gets a lease, in order, and who waits."""
 
     grants: list[Candidate]
     parks: list[Park]
-    passed: bool  # a limit passed somebody over: the next scan has to meet it again
 
 
 def decide(
@@ -96,7 +95,6 @@ def decide(
     grants: list[Candidate] = []
     parks: list[Park] = []
     taken = Taken()
-    passed = False
     for candidate in candidates:
         blocker = candidate.blocker or glob_blockers.get(candidate.task)
         if blocker is not None:
@@ -107,13 +105,11 @@ def decide(
         behind = taken.overlapping(candidate.scopes) if grants else None
         if behind is not None:
             parks.append(Park(task=candidate.task, behind=behind))
-        elif not room.admits(candidate.limit_key):
-            passed = True
-        else:
+        elif room.admits(candidate.limit_key):
             room.take(candidate.limit_key)
             taken.add(candidate.task, candidate.scopes)
             grants.append(candidate)
-    return Decision(grants=grants, parks=parks, passed=passed)
+    return Decision(grants=grants, parks=parks)
 
 
 class Taken:

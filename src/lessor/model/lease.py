@@ -101,7 +101,7 @@ def terms_for(ttl_ms: object, *, max_hold_ms: int | None = None) -> LeaseTerms:
     """Terms that keep the usual proportions for a lease of `ttl_ms`.
 
     Raises:
-        TermsInvalidError: `ttl_ms` isn't between 20 ms and a year.
+        TermsInvalidError: `ttl_ms` isn't between 20 ms and a year, or is above `max_hold_ms`.
     """
     if isinstance(ttl_ms, bool) or not isinstance(ttl_ms, int) or not 20 <= ttl_ms <= YEAR:  # noqa: PLR2004
         raise TermsInvalidError(
@@ -113,7 +113,7 @@ def terms_for(ttl_ms: object, *, max_hold_ms: int | None = None) -> LeaseTerms:
         ttl_ms=ttl_ms,
         margin_ms=max(1, min(15 * SECOND, ttl_ms // 20)),
         renew_every_ms=max(1, ttl_ms // 3),
-        max_hold_ms=max(max_hold_ms or 12 * HOUR, ttl_ms),
+        max_hold_ms=max(12 * HOUR, ttl_ms) if max_hold_ms is None else max_hold_ms,
     )
 
 

@@ -1,14 +1,17 @@
-"""Changing what a task asks for, as long as nobody has begun it."""
+"""Changing what a task asks for, as long as nobody works on it."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 from lessor.errors import CycleError, NotFoundError, TransitionRefusedError
+from lessor.model.lease import LeaseEnd, LeaseKind
 from lessor.model.lifecycle import TaskState
-from lessor.model.scope import PathRules
+from lessor.model.scope import PathRules, Scope
 from lessor.model.task import NewTask
 from lessor.service.naming import Naming
-from lessor.service.rows import pack, pack_facts
-from lessor.service.submitting import parse_task_scopes, scope_rows
+from lessor.service.rows import WaitRow, pack, pack_facts
+from lessor.service.submitting import parse_task_scopes, refuse_unmet, scope_rows
 from lessor.store import Call, Transaction
 
 
@@ -19,32 +22,67 @@ def amend(
     changed: NewTask,
     *,
     actor: str,
-    rules: dict[int, PathRules],
+    rules: PathRules,
 ) -> None:
     """Write title, prompt, check, scopes, priority, agent and needs of `changed` over a queued task.
 
+    Under the repository's lock: a claim that is deciding has read the scopes that this replaces. A
+    turn that was reserved for the old scopes is given up.
+
     Raises:
-        TransitionRefusedError: it isn't queued (any more).
+        TransitionRefusedError: it isn't queued (any more), or a need can't succeed any more.
         CycleError: it would wait for itself.
     """
     row = naming.task_row(task)
-    locked = tx.rows("lock_tasks", tasks=pack([row]))
-    if not locked:
+    wait = [WaitRow._make(found) for found in tx.rows("task_wait", task_id=row)]
+    if not wait:
         raise NotFoundError(f"{task} isn't there.", next_step="List the tasks: lessor list.")
-    _, status, _, repository, *_ = locked[0]
-    if status != TaskState.QUEUED:
-        raise TransitionRefusedError(
-            f"{task} is {status}: what it asks for can't change any more.",
-            next_step="Add the change as a new task.",
-            task=task,
-            state=status,
-        )
-    needs = sorted({naming.task_row(need) for need in changed.needs})
+    repository = wait[0].repository_id
+    tx.rows("lock_repository", repository_id=repository)
+    needs = {naming.task_row(need) for need in changed.needs}
+    dropped = {int(r[0]) for r in tx.rows("needs", task_id=row)} - needs
+    _lock(tx, naming, row, needs | dropped)
+    refuse_unmet(tx, naming, needs)
     _refuse_cycle(tx, naming, row, needs)
-    scopes = (
-        parse_task_scopes(changed.scopes, changed.reads, rules[repository]) if repository else ()
+    if dropped:
+        tx.rows("note_needs", tasks=pack(sorted(dropped)))
+    scopes = parse_task_scopes(changed.scopes, changed.reads, rules) if repository else ()
+    tx.batch(
+        (
+            "end_side_leases",
+            {
+                "tasks": pack([row]),
+                "kinds": pack([LeaseKind.RESERVATION]),
+                "at_ms": tx.now(),
+                "reason": LeaseEnd.RELEASED,
+            },
+        ),
+        *_writes(row, changed, scopes, needs),
+        (
+            "append_event",
+            {"task_id": row, "kind": "amended", "epoch": None, "facts": pack_facts(actor=actor)},
+        ),
     )
-    calls: list[Call] = [
+
+
+def _lock(tx: Transaction, naming: Naming, task: int, needs: Collection[int]) -> None:
+    """Lock the task and its needs at once, by id, and refuse unless it is queued."""
+    locked = {
+        int(r[0]): str(r[1]) for r in tx.rows("lock_tasks", tasks=pack(sorted({task, *needs})))
+    }
+    if locked[task] != TaskState.QUEUED:
+        raise TransitionRefusedError(
+            f"{naming.task(task)} is {locked[task]}: what it asks for can't change any more.",
+            next_step="Add the change as a new task.",
+            task=naming.task(task),
+            state=locked[task],
+        )
+
+
+def _writes(
+    row: int, changed: NewTask, scopes: Sequence[Scope], needs: Collection[int]
+) -> list[Call]:
+    return [
         (
             "amend_task",
             {
@@ -67,32 +105,22 @@ def amend(
                 "strict": int(changed.strict),
             },
         ),
+        ("keep_scopes", {"task_id": row}),
         ("drop_task_scopes", {"task_id": row}),
         ("insert_task_scopes", {"rows": pack(scope_rows(row, scopes))}),
         ("drop_dependencies", {"task_id": row}),
         (
             "insert_dependencies",
-            {"rows": pack([{"task_id": row, "needs_id": need} for need in needs])},
+            {"rows": pack([{"task_id": row, "needs_id": need} for need in sorted(needs)])},
         ),
         ("recount_needs", {"tasks": pack([row]), "met": TaskState.SUCCEEDED}),
-        (
-            "append_event",
-            {"task_id": row, "kind": "amended", "epoch": None, "facts": pack_facts(actor=actor)},
-        ),
     ]
-    tx.batch(*calls)
 
 
-def _refuse_cycle(tx: Transaction, naming: Naming, task: int, needs: list[int]) -> None:
+def _refuse_cycle(tx: Transaction, naming: Naming, task: int, needs: Collection[int]) -> None:
     if not needs:
         return
-    above = {int(r[0]) for r in tx.rows("needed_by", tasks=pack(needs))}
-    known = {int(r[0]) for r in tx.rows("finished_needs", tasks=pack(needs))}
-    for need in needs:
-        if need not in known:
-            raise NotFoundError(
-                f"{naming.task(need)} isn't there.", next_step="List the tasks: lessor list."
-            )
+    above = {int(r[0]) for r in tx.rows("needed_by", tasks=pack(sorted(needs)))}
     if task in above:
         raise CycleError(
             f"{naming.task(task)} would wait for itself.",

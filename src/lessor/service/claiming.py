@@ -6,24 +6,18 @@ let the model decide, write. Tasks without a repository go by one statement wher
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from lessor.errors import GrantOverError, NotFoundError, RequestReusedError
+from lessor.errors import NotFoundError
 from lessor.ids import token_hash
 from lessor.model.branch import branch_for
 from lessor.model.claiming import RESERVATION_MS, Candidate, Decision, Room, decide, is_starved
-from lessor.model.grant import ClaimRequest, Grant
 from lessor.model.label import Label, format_label
-from lessor.model.lease import LeaseTerms
-from lessor.model.worker import Worker
 from lessor.service.blockers import find_glob_blockers, parse_candidate_scopes
-from lessor.service.granting import grant_of
+from lessor.service.branches import free_names
 from lessor.service.lapsing import end_lapsed
+from lessor.service.limits import MOST_LAPSES, room_for
 from lessor.service.marks import START, Marks
-from lessor.service.naming import Naming
 from lessor.service.rows import (
     CandidateRow,
     GrantRow,
@@ -31,39 +25,14 @@ from lessor.service.rows import (
     ParkedRow,
     RepositoryRow,
     pack,
-    pack_facts,
 )
+from lessor.service.wish import Claim
 from lessor.store import Call, RetryRule, Row, Store, Transaction
 
 WAKE = 32
-MOST_LAPSES = 100
 EXTRA = 8
 WIDEST = 512
 ROUNDS = 40
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """A checked request: rows instead of ids, terms instead of wishes."""
-
-    request: ClaimRequest
-    worker: Worker
-    worker_row: int
-    terms: LeaseTerms
-    repository: int
-    only: tuple[int, int] | None  # (rank, task): where the scan starts when one task is asked for
-
-    @property
-    def digest(self) -> str:
-        """What the same request id has to come with again."""
-        r = self.request
-        text = f"{r.worker}|{r.queue}|{r.repository}|{r.task}|{r.wanted}|{r.ttl_ms}|{r.max_hold_ms}"
-        return hashlib.sha256(text.encode()).hexdigest()
-
-    def token(self, place: int) -> str:
-        """The token of the `place`-th grant: from the caller's secret, so that a retry has it too."""
-        text = f"{self.request.request_id}:{place}".encode()
-        return hmac.new(self.request.secret.encode(), text, hashlib.sha256).hexdigest()
 
 
 def claim_free(store: Store, claim: Claim, *, mark: tuple[int, int]) -> list[GrantRow]:
@@ -72,7 +41,7 @@ def claim_free(store: Store, claim: Claim, *, mark: tuple[int, int]) -> list[Gra
     hashes = [token_hash(claim.token(place)) for place in range(claim.request.wanted)]
     rows = store.once(
         "claim_free",
-        **_identity(claim),
+        **claim.identity(),
         mark_rank=rank,
         mark_id=task,
         wanted=claim.request.wanted,
@@ -98,56 +67,37 @@ def claim_locked(
     """
     if not patient and not tx.rows("lock_repository_or_skip", repository_id=claim.repository):
         return None
-    mark = claim.only or marks.start(claim.request.queue, claim.repository)
-    repository, rows, parked = _enter(tx, claim, mark=mark)
+    began = claim.only or marks.start(claim.lane)
+    repository, rows, parked = _enter(tx, claim, mark=began)
     most = _narrow(claim)
     for _ in range(ROUNDS):
-        decision = _decide(tx, claim, rows)
-        if decision.grants or len(rows) < most or claim.only:
-            granted = _write(tx, claim, repository, rows, decision, parked)
-            marks.note(claim.request.queue, claim.repository, decision)
+        decision, now = _decide(tx, claim, rows)
+        end = len(rows) < most
+        if decision.grants or claim.only or (end and began == START):
+            granted = _write(tx, claim, repository, decision, parked, now=now)
+            _note(marks, claim, rows, decision)
             return granted
-        tx.rows("claim_write", **_writes(claim, repository, rows[0].now, decision))
-        most = WIDEST
-        rows = _candidates(tx, claim, mark=(rows[-1].rank, rows[-1].task_id + 1), most=most)
+        if decision.parks:
+            tx.rows("claim_write", **_writes(tx, claim, repository, now, decision))
+        if end:  # nothing behind the mark: before it something may have become ready
+            began = mark = START
+            most = _narrow(claim)
+        else:
+            mark = (rows[-1].rank, rows[-1].task_id + 1)
+            most = WIDEST
+        rows = _candidates(tx, claim, mark=mark, most=most)
     return []
 
 
-def answer_again(store: Store, claim: Claim) -> list[GrantRow]:
-    """The grants of a request that was answered before; none where it wasn't.
-
-    Raises:
-        RequestReusedError: the id came with another request.
-        GrantOverError: every one of its grants has ended.
-    """
-    seen = store.read(
-        "request_seen", actor=claim.request.worker, request_id=claim.request.request_id
-    )
-    if not seen:
-        return []
-    digest, answer = seen[0]
-    if digest != claim.digest:
-        raise RequestReusedError(
-            "This request id was used for another request.",
-            next_step="Make a new id for a new request; repeat one only to retry it.",
-            request_id=claim.request.request_id,
-        )
-    rows = [GrantRow._make(row) for row in store.read("grants", leases=answer)]
-    if all(row.ended_ms is not None or row.now >= row.expires_ms for row in rows):
-        raise GrantOverError(
-            "What this request was granted has ended.",
-            next_step="Claim again with a new request id.",
-            request_id=claim.request.request_id,
-        )
-    return rows
-
-
-def grants_of(rows: Sequence[GrantRow], claim: Claim, naming: Naming) -> list[Grant]:
-    """The rows of one claim, in the order of their tokens, as grants."""
-    return [
-        grant_of(row, worker=claim.request.worker, token=claim.token(place), naming=naming)
-        for place, row in enumerate(rows)
-    ]
+def _note(marks: Marks, claim: Claim, rows: Sequence[CandidateRow], decision: Decision) -> None:
+    """Remember how far the scan got, unless it was for one task or limits passed others over."""
+    if claim.only:
+        return
+    if not decision.grants:
+        marks.forget(claim.lane)
+    elif not rows[0].limited:
+        last = decision.grants[-1]
+        marks.reach(claim.lane, (last.rank, last.task))
 
 
 def _enter(
@@ -192,8 +142,9 @@ def _narrow(claim: Claim) -> int:
 
 def _scan(claim: Claim, *, mark: tuple[int, int], most: int) -> dict[str, object]:
     return {
-        "queue": claim.request.queue,
+        "queue": claim.queue,
         "repository_id": claim.repository,
+        "worker_id": claim.worker_row,
         "kind": claim.worker.kind,
         "capabilities": pack(claim.worker.capabilities),
         "mark_rank": mark[0],
@@ -212,18 +163,23 @@ def _candidates(
     ]
 
 
-def _decide(tx: Transaction, claim: Claim, rows: list[CandidateRow]) -> Decision:
-    if not rows:
-        return Decision(grants=[], parks=[], passed=False)
-    if claim.only and rows[0].task_id != claim.only[1]:
-        return Decision(grants=[], parks=[], passed=True)
+def _decide(tx: Transaction, claim: Claim, rows: list[CandidateRow]) -> tuple[Decision, int]:
+    """What the model says of these candidates, and the clock as it read after the last lock."""
+    now = rows[0].now if rows else 0
+    if not rows or (claim.only and rows[0].task_id != claim.only[1]):
+        return Decision(grants=[], parks=[]), now
+    room = Room()
+    if rows[0].limited:
+        room, later = room_for(tx, claim, rows)
+        now = max(now, later)
     globs = rows[0].live_globs or any(row.globs for row in rows)
-    return decide(
+    decision = decide(
         [_candidate(row) for row in rows],
         wanted=claim.request.wanted,
-        room=_room(tx, claim, rows) if rows[0].limited else Room(),
+        room=room,
         glob_blockers=find_glob_blockers(tx, [row.task_id for row in rows]) if globs else {},
     )
+    return decision, now
 
 
 def _candidate(row: CandidateRow) -> Candidate:
@@ -242,52 +198,32 @@ def _candidate(row: CandidateRow) -> Candidate:
     )
 
 
-def _room(tx: Transaction, claim: Claim, rows: list[CandidateRow]) -> Room:
-    """What the limits leave, counted under their locks: two claims never count the same room."""
-    keys = pack(sorted({row.limit_key for row in rows if row.limit_key is not None}))
-    asked = {"queue": claim.request.queue, "agent": claim.worker.agent, "keys": keys}
-    _, usage = tx.batch(("lock_limits", asked), ("limit_usage", asked))
-    room = Room()
-    for kind, key, maximum, holding in usage:
-        if kind == "queue":
-            room.queue = maximum - holding
-        elif kind == "agent":
-            room.agent = maximum - holding
-        else:
-            room.keys[key] = maximum - holding
-    return room
-
-
 def _write(
     tx: Transaction,
     claim: Claim,
     repository: RepositoryRow,
-    rows: list[CandidateRow],
     decision: Decision,
     parked: ParkedRow | None,
+    *,
+    now: int,
 ) -> list[GrantRow]:
-    now = rows[0].now if rows else 0
     calls: list[Call] = []
     own = [grant.task for grant in decision.grants if grant.has_own]
     if own:
         calls.append(("end_own", {"tasks": pack(own), "at_ms": now}))
     if decision.grants or decision.parks:
-        calls.append(("claim_write", _writes(claim, repository, now, decision)))
+        calls.append(("claim_write", _writes(tx, claim, repository, now, decision)))
     if parked is not None and _starves(repository, parked, now, decision):
-        fence = repository.fence + len(decision.grants)
-        calls.append(
-            (
-                "reserve",
-                {
-                    "repository_id": claim.repository,
-                    "task_id": parked.task_id,
-                    "fence": fence,
-                    "at_ms": now,
-                    "ttl_ms": RESERVATION_MS,
-                },
-            )
-        )
-    answers = tx.finish(*calls)
+        turn = {
+            "repository_id": claim.repository,
+            "task_id": parked.task_id,
+            "fence": repository.fence + len(decision.grants),
+            "at_ms": now,
+            "ttl_ms": RESERVATION_MS,
+        }
+        calls += [("lock_queue", {"task_id": parked.task_id}), ("reserve", turn)]
+    # An empty answer leaves the commit to the caller: it may have more to say, or take all back.
+    answers = tx.finish(*calls) if decision.grants else tx.batch(*calls)
     granted = _granted(calls, answers)
     if len(granted) != len(decision.grants):
         raise RetryRule
@@ -317,10 +253,11 @@ def _starves(repository: RepositoryRow, parked: ParkedRow, now: int, decision: D
 
 
 def _writes(
-    claim: Claim, repository: RepositoryRow, now: int, decision: Decision
+    tx: Transaction, claim: Claim, repository: RepositoryRow, now: int, decision: Decision
 ) -> dict[str, object]:
+    branches = _branches(tx, claim, decision)
     return {
-        **_identity(claim),
+        **claim.identity(),
         "repository_id": claim.repository,
         "term": repository.term,
         "ttl_ms": claim.terms.ttl_ms,
@@ -328,7 +265,10 @@ def _writes(
         "fence": repository.fence + (len(decision.grants) if claim.repository else 0),
         "wanted": len(decision.grants),
         "grants": pack(
-            [_grant_row(claim, repository, place, c) for place, c in enumerate(decision.grants)]
+            [
+                _grant_row(claim, repository, place, candidate, branch=branches[place])
+                for place, candidate in enumerate(decision.grants)
+            ]
         ),
         "parks": pack(
             [{"task_id": p.task, "lease_id": p.lease, "behind": p.behind} for p in decision.parks]
@@ -336,14 +276,25 @@ def _writes(
     }
 
 
+def _branches(tx: Transaction, claim: Claim, decision: Decision) -> list[str | None]:
+    """Each granted task's branch: its own from an earlier epoch or as asked for, else a new name."""
+    if not claim.repository:
+        return [None] * len(decision.grants)
+    names: dict[int, str] = {
+        c.task: c.branch
+        or branch_for(kind=claim.worker.kind, number=c.number, title=c.title, fallback="task")
+        for c in decision.grants
+    }
+    new = [c.task for c in decision.grants if c.branch is None]
+    if claim.careful and new:
+        free = free_names(tx, [names[task] for task in new], repository=claim.repository)
+        names.update(zip(new, free, strict=True))
+    return [names[c.task] for c in decision.grants]
+
+
 def _grant_row(
-    claim: Claim, repository: RepositoryRow, place: int, candidate: Candidate
+    claim: Claim, repository: RepositoryRow, place: int, candidate: Candidate, *, branch: str | None
 ) -> dict[str, object]:
-    branch = candidate.branch
-    if branch is None and claim.repository:
-        branch = branch_for(
-            kind=claim.worker.kind, number=candidate.number, title=candidate.title, fallback="task"
-        )
     label = Label(
         owner=claim.worker.agent,
         branch=branch or "none",
@@ -360,18 +311,4 @@ def _grant_row(
         "label": format_label(label),
         "fence": repository.fence + place + 1 if claim.repository else 0,
         "hold_ms": claim.terms.max_hold_ms if candidate.progress else claim.terms.ttl_ms,
-    }
-
-
-def _identity(claim: Claim) -> dict[str, object]:
-    return {
-        "queue": claim.request.queue,
-        "worker_id": claim.worker_row,
-        "agent": claim.worker.agent,
-        "kind": claim.worker.kind,
-        "capabilities": pack(claim.worker.capabilities),
-        "actor": claim.request.worker,
-        "request_id": claim.request.request_id,
-        "digest": claim.digest,
-        "facts": pack_facts(worker=claim.request.worker, agent=claim.worker.agent),
     }

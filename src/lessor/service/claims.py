@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 from lessor.clock import Clock
-from lessor.errors import ConstraintError, InvalidError, NotFoundError
+from lessor.errors import ConstraintError, InvalidError, LessorError, NotFoundError
 from lessor.model.grant import ClaimRequest, Grant, Reach
 from lessor.model.lease import HEARTBEAT_TERMS, MANUAL_TERMS, YEAR, LeaseTerms, terms_for
 from lessor.model.worker import Worker
-from lessor.service.claiming import Claim, answer_again, claim_free, claim_locked, grants_of
+from lessor.service.branches import is_taken
+from lessor.service.claiming import claim_free, claim_locked
 from lessor.service.lapsing import end_lapsed
 from lessor.service.marks import Marks
 from lessor.service.naming import Naming
 from lessor.service.reading import LeaseRecord, lease_record, worker_record
+from lessor.service.repeating import answer_again, grants_of
 from lessor.service.requests import was_repeated
-from lessor.service.rows import GrantRow, LapsedRow, LeaseRow, WorkerRow
+from lessor.service.rows import GrantRow, LapsedRow, LeaseRow, WaitRow, WorkerRow, pack
+from lessor.service.wish import Claim
 from lessor.service.wording import check_count, check_name, check_text
 from lessor.store import Row, Store, Transaction
 
@@ -23,6 +29,7 @@ MOST_WANTED = 1_000
 LONGEST_WAIT_MS = 3_600_000
 POLL_MS = 1_000
 SHORTEST_SECRET = 16
+Answer = TypeVar("Answer")
 
 
 class Claims:
@@ -52,20 +59,66 @@ class Claims:
     ) -> tuple[list[Row], list[Grant]]:
         """End leases and claim the next in one transaction; the repository's lock comes first."""
         claim = self._check(request)
-        if request.repository is Reach.ANYWHERE:
+        if request.repository is Reach.ANYWHERE and request.task is None:
             raise InvalidError(
                 "Completing and claiming in one call needs one place to claim in.",
                 next_step="Name the repository, or say that there is none.",
             )
 
-        def rule(tx: Transaction) -> tuple[list[Row], list[GrantRow]]:
+        def rule(tx: Transaction, claim: Claim) -> tuple[list[Row], list[GrantRow]]:
             if claim.repository:
                 tx.rows("lock_repository", repository_id=claim.repository)
             ended = tx.rows("complete_leases", **completion)
-            return ended, claim_locked(tx, claim, marks=self._marks, patient=True) or []
+            rows = claim_locked(tx, claim, marks=self._marks, patient=True)
+            return ended, rows or answer_again(tx.rows, claim)
 
-        ended, rows = self._store.write(rule)
-        return ended, grants_of(rows, claim, self._naming)
+        def repeated() -> tuple[list[Row], list[GrantRow]]:
+            rows = answer_again(self._store.read, claim)
+            return self._store.once("complete_leases", **completion), rows
+
+        ended, granted = self._carefully(
+            claim, lambda claim: self._store.write(partial(rule, claim=claim)), repeated
+        )
+        return ended, grants_of(granted, claim, self._naming)
+
+    def acquire(
+        self,
+        request: ClaimRequest,
+        *,
+        asked: str,
+        make: Callable[[Transaction], int],
+        refuse: Callable[[Transaction, int], LessorError],
+    ) -> Grant:
+        """Make a task and claim it in one transaction, which is given up when it can't be had.
+
+        Args:
+            asked: what beside the request a repeat has to come with again.
+            make: writes the task; its row.
+            refuse: why it can't be had now, read before the transaction is given up.
+        """
+        claim = replace(self._check(request), asked=asked)
+
+        def rule(tx: Transaction, claim: Claim) -> list[GrantRow]:
+            again = answer_again(tx.rows, claim)
+            if again:
+                return again
+            if claim.repository:
+                tx.rows("lock_repository", repository_id=claim.repository)
+            task = make(tx)
+            rank = int(tx.rows("task_wait", task_id=task)[0][4])
+            rows = claim_locked(
+                tx, replace(claim, only=(rank, task)), marks=self._marks, patient=True
+            )
+            if not rows:
+                raise refuse(tx, task)
+            return rows
+
+        rows = self._carefully(
+            claim,
+            lambda claim: self._store.write(partial(rule, claim=claim)),
+            lambda: answer_again(self._store.read, claim),
+        )
+        return grants_of(rows, claim, self._naming)[0]
 
     def sweep(self, repository: str | None) -> list[LeaseRecord]:
         """End leases that ran out and drain those that ended, in one repository or everywhere."""
@@ -78,14 +131,17 @@ class Claims:
         for row in rows:
             ended.extend(self._store.write(partial(_sweep, repository=row)))
         self.forget()
+        if ended:
+            self._store.notify()
         found = [LeaseRow._make(self._store.read("lease", lease_id=lease)[0]) for lease in ended]
         return [lease_record(self._naming, row, []) for row in found]
 
     def worker(self, worker: str) -> Worker:
         """The worker with this id, remembered; NotFoundError otherwise."""
+        row = self._naming.worker_row(worker)
         known = self._workers.get(worker)
         if known is None:
-            rows = self._store.read("worker", worker_id=self._naming.worker_row(worker))
+            rows = self._store.read("worker", worker_id=row)
             if not rows:
                 raise NotFoundError(
                     f"{worker} isn't registered.", next_step="Register a worker first."
@@ -103,21 +159,36 @@ class Claims:
         self._marks.forget()
 
     def _attempt(self, claim: Claim) -> list[GrantRow]:
+        rows = self._carefully(claim, self._route, list[GrantRow])
+        if not rows:
+            self.forget_worker(claim.request.worker)  # it may have retired in another process
+        return rows or answer_again(self._store.read, claim)
+
+    def _carefully(
+        self, claim: Claim, rule: Callable[[Claim], Answer], repeated: Callable[[], Answer]
+    ) -> Answer:
+        """Run `rule`; again, looking for free branch names, where a new one was another task's."""
         try:
-            rows = self._route(claim)
+            return rule(claim)
         except ConstraintError as error:
-            if not was_repeated(error):
+            if was_repeated(error):
+                return repeated()
+            if claim.careful or not is_taken(error):
                 raise
-            rows = []
-        return rows or answer_again(self._store, claim)
+        return self._carefully(replace(claim, careful=True), rule, repeated)
 
     def _route(self, claim: Claim) -> list[GrantRow]:
         """Claim where the first ready task is; busy repositories are passed over at first."""
-        if claim.request.repository is not Reach.ANYWHERE:
+        if claim.request.repository is not Reach.ANYWHERE or claim.only:
             return self._claim_in(claim, claim.repository, patient=True) or []
-        places = [int(row[0]) for row in self._store.read("heads", queue=claim.request.queue)]
+        heads = self._store.read(
+            "heads",
+            queue=claim.queue,
+            kind=claim.worker.kind,
+            capabilities=pack(claim.worker.capabilities),
+        )
         busy: list[int] = []
-        for place in places or [0]:
+        for place in [int(row[0]) for row in heads]:
             rows = self._claim_in(claim, place, patient=False)
             if rows:
                 return rows
@@ -128,14 +199,7 @@ class Claims:
         return []
 
     def _claim_in(self, claim: Claim, repository: int, *, patient: bool) -> list[GrantRow] | None:
-        here = Claim(
-            request=claim.request,
-            worker=claim.worker,
-            worker_row=claim.worker_row,
-            terms=claim.terms,
-            repository=repository,
-            only=claim.only,
-        )
+        here = replace(claim, repository=repository)
         if repository == 0 and claim.only is None and self._store.concurrent:
             rows = self._claim_free(here)
             if rows:
@@ -146,15 +210,18 @@ class Claims:
 
     def _claim_free(self, claim: Claim) -> list[GrantRow]:
         """The claim by one statement, between full passes that also end what lapsed."""
-        queue = claim.request.queue
-        if not self._marks.is_fresh(queue, 0):
+        if not self._marks.is_fresh(claim.lane):
             return []
-        rows = claim_free(self._store, claim, mark=self._marks.start(queue, 0))
+        rows = claim_free(self._store, claim, mark=self._marks.start(claim.lane))
         if rows:
-            self._marks.reach(queue, 0, (rows[-1].rank, rows[-1].task_id))
+            self._marks.reach(claim.lane, (rows[-1].rank, rows[-1].task_id))
         return rows
 
     def _check(self, request: ClaimRequest) -> Claim:
+        if type(request) is not ClaimRequest:
+            raise InvalidError(
+                "A claim has to be a ClaimRequest.", next_step="Make one with ClaimRequest(…)."
+            )
         check_name(request.request_id, "request id")
         check_name(request.queue, "queue")
         check_count(request.wanted, "number wanted", low=1, high=MOST_WANTED)
@@ -165,14 +232,16 @@ class Claims:
         worker = self.worker(request.worker)
         if worker.retired_ms is not None:
             raise InvalidError(f"{request.worker} has retired.", next_step="Register a new worker.")
-        return Claim(
+        claim = Claim(
             request=request,
             worker=worker,
             worker_row=self._naming.worker_row(request.worker),
             terms=self._terms(request, worker),
+            queue=request.queue,
             repository=self._place(request),
-            only=self._only(request),
+            only=None,
         )
+        return claim if request.task is None else self._for_task(claim, request.task)
 
     def _place(self, request: ClaimRequest) -> int:
         return (
@@ -181,16 +250,20 @@ class Claims:
             else self._naming.repository_row(request.repository)
         )
 
-    def _only(self, request: ClaimRequest) -> tuple[int, int] | None:
-        if request.task is None:
-            return None
-        row = self._naming.task_row(request.task)
+    def _for_task(self, claim: Claim, task: str) -> Claim:
+        """The claim of one task, in its own queue and, where none is named, in its own repository."""
+        row = self._naming.task_row(task)
         found = self._store.read("task_wait", task_id=row)
         if not found:
-            raise NotFoundError(
-                f"{request.task} isn't there.", next_step="List the tasks: lessor list."
-            )
-        return int(found[0][4]), row
+            raise NotFoundError(f"{task} isn't there.", next_step="List the tasks: lessor list.")
+        wait = WaitRow._make(found[0])
+        anywhere = claim.request.repository is Reach.ANYWHERE
+        return replace(
+            claim,
+            queue=wait.queue,
+            repository=wait.repository_id if anywhere else claim.repository,
+            only=(wait.rank, row),
+        )
 
     @staticmethod
     def _terms(request: ClaimRequest, worker: Worker) -> LeaseTerms:
@@ -199,7 +272,8 @@ class Claims:
         usual = HEARTBEAT_TERMS if worker.heartbeat else MANUAL_TERMS
         if request.ttl_ms is None and request.max_hold_ms is None:
             return usual
-        return terms_for(request.ttl_ms or usual.ttl_ms, max_hold_ms=request.max_hold_ms)
+        ttl = usual.ttl_ms if request.ttl_ms is None else request.ttl_ms
+        return terms_for(ttl, max_hold_ms=request.max_hold_ms)
 
 
 def _sweep(tx: Transaction, *, repository: int) -> list[int]:

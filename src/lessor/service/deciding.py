@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lessor.errors import InvalidError, NotFoundError, TransitionRefusedError
-from lessor.model.lease import LeaseEnd, is_live
+from lessor.model.lease import LeaseEnd, LeaseKind
 from lessor.model.lifecycle import TaskEvent, TaskState, next_state
 from lessor.model.recovery import decide_recovery
 from lessor.service.lapsing import end_row, ended_lease, forced_rule, move_to
@@ -83,11 +83,11 @@ def answer(tx: Transaction, naming: Naming, task: str, *, actor: str, text: str)
 def force_release(
     tx: Transaction, naming: Naming, task: str, *, actor: str, reason: str, checked: str
 ) -> Decided:
-    """End somebody else's live lease: a person's decision, with what they checked.
+    """End somebody else's lease: a person's decision, with what they checked.
 
     Raises:
         InvalidError: no reason, or nothing was checked.
-        TransitionRefusedError: the task has no live lease.
+        TransitionRefusedError: the task has no lease that hasn't ended.
     """
     if not reason.strip() or not checked.strip():
         raise InvalidError(
@@ -101,8 +101,10 @@ def force_release(
 def end_gone(tx: Transaction, naming: Naming, task: str, *, epoch: int, proof: str) -> Decided:
     """End a lease whose process tree the host's own witness proves gone; no attempt is spent.
 
+    A lease that ran out and that no claim has ended yet counts: the proof came before the lapse.
+
     Raises:
-        TransitionRefusedError: the task has no live lease at `epoch`.
+        TransitionRefusedError: the task has no lease at `epoch` that hasn't ended.
     """
     return _end_live(
         tx, naming, task, end=LeaseEnd.GONE, proof=proof, facts={"proof": proof}, epoch=epoch
@@ -120,7 +122,7 @@ def _decide(
     reason: str,
     fresh: bool = False,
 ) -> list[Decided]:
-    ids = [naming.task_row(task) for task in tasks]
+    ids = list(dict.fromkeys(naming.task_row(task) for task in tasks))
     rows = [LockedRow._make(row) for row in tx.rows("lock_live_leases", tasks=pack(ids))]
     statuses = {
         int(r[0]): TaskState(r[1]) for r in tx.rows("lock_tasks", tasks=pack(sorted(set(ids))))
@@ -174,7 +176,13 @@ def _move_still(
     now = rows[0].now
     if event in {TaskEvent.CANCEL, TaskEvent.BLOCK}:
         ids = pack(sorted({row.task_id for row in rows}))
-        tx.rows("end_side_leases", tasks=ids, at_ms=now, reason=LeaseEnd.CANCELLED)
+        tx.rows(
+            "end_side_leases",
+            tasks=ids,
+            kinds=pack([LeaseKind.RESERVATION, LeaseKind.HOLD]),
+            at_ms=now,
+            reason=LeaseEnd.CANCELLED,
+        )
     moves = [
         {
             "task_id": row.task_id,
@@ -211,15 +219,11 @@ def _end_live(
     epoch: int | None = None,
 ) -> Decided:
     row = LockedRow._make(tx.rows("lock_live_leases", tasks=pack([naming.task_row(task)]))[0])
-    live = (
-        row.lease_id is not None
-        and row.expires_ms is not None
-        and (epoch is None or row.epoch == epoch)
-        and is_live(now=row.now, expires_ms=row.expires_ms, ended_ms=row.ended_ms)
-    )
-    if not live:
+    if row.status is None:
+        raise NotFoundError(f"{task} isn't there.", next_step="List the tasks: lessor list.")
+    if row.lease_id is None or epoch not in {None, row.epoch}:
         raise TransitionRefusedError(
-            f"{task} has no live lease{'' if epoch is None else f' at epoch {epoch}'}.",
+            f"{task} has no lease{'' if epoch is None else f' at epoch {epoch}'} that could be ended.",
             next_step="See who holds it: lessor why TASK.",
             task=task,
             state=row.status or "",

@@ -8,24 +8,31 @@ them, so that nothing is woken before the end is visible to everybody.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
-from lessor.errors import LeaseLostError
-from lessor.ids import Chance, new_request_id, token_hash
+from lessor.errors import InvalidError, LeaseLostError
+from lessor.ids import Chance, new_request_id
 from lessor.model.grant import Ended, Failure, Renewed, Result
+from lessor.model.label import MAX_EPOCH
 from lessor.model.lease import Holder, LeaseEnd, is_live
 from lessor.model.lifecycle import TaskEvent, TaskState, next_state
 from lessor.model.recovery import RecoveryRule, decide_recovery
 from lessor.model.retry import RetryPolicy
 from lessor.service.lapsing import end_row, ended_lease, forced_rule
 from lessor.service.naming import Naming
+from lessor.service.proof import guard
 from lessor.service.refusing import keep_late, lease_lost
 from lessor.service.results import pack_result
 from lessor.service.rows import CompletedRow, LockedRow, RenewedRow, pack, pack_facts
+from lessor.service.wording import check_count, check_name, check_several
 from lessor.store import Store, Transaction
 
 HOLD_MS = 4 * 3_600_000
+MOST_ITEMS = 10_000
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,52 +58,105 @@ def renew(
 
     A repeat with the same `request_id` gets the first answer's version with the term that is left.
     """
-    request = request_id or new_request_id()
-    rows = [
-        {**_guard(naming, h, place), "version": h.version, "request": request}
-        for place, h in enumerate(holders)
-    ]
-    answers: list[Renewed | LeaseLostError] = []
-    for holder, raw in zip(holders, store.once("renew_leases", rows=pack(rows)), strict=True):
-        row = RenewedRow._make(raw)
-        again = row.mine and row.ended_ms is None and row.renew_request == request
-        if (
-            (row.done or again)
-            and row.lease_id is not None
-            and row.expires_ms is not None
-            and row.version is not None
-        ):
-            answers.append(
-                Renewed(
-                    lease=naming.lease(row.lease_id),
-                    version=row.version,
-                    ttl_ms=max(0, row.expires_ms - row.now),
-                    expires_ms=row.expires_ms,
-                    last=row.expires_ms == row.max_until_ms,
-                )
-            )
-        else:
-            expired = row.expires_ms is not None and row.now >= row.expires_ms
-            answers.append(
-                lease_lost(
-                    store,
-                    naming,
-                    holder,
-                    verb="renewed",
-                    mine=bool(row.mine),
-                    end_reason=row.end_reason,
-                    expired=expired,
-                )
-            )
-    return answers
+    request = check_name(request_id, "request id") if request_id else new_request_id()
+
+    def once(several: Sequence[Holder]) -> list[Renewed | LeaseLostError]:
+        rows = [
+            {
+                **guard(naming, holder, place),
+                "version": check_count(holder.version, "version", low=1, high=MAX_EPOCH),
+                "request": request,
+            }
+            for place, holder in enumerate(several)
+        ]
+        found = store.once("renew_leases", rows=pack(rows))
+        return [
+            _renewal(store, naming, holder, RenewedRow._make(row), request=request)
+            for holder, row in zip(several, found, strict=True)
+        ]
+
+    several = check_several(holders, "holders", most=MOST_ITEMS)
+    for holder in several:
+        guard(naming, holder)
+    return in_turn(several, key=_claimed, once=once)
+
+
+def _renewal(
+    store: Store, naming: Naming, holder: Holder, row: RenewedRow, *, request: str
+) -> Renewed | LeaseLostError:
+    expired = row.expires_ms is not None and row.now >= row.expires_ms
+    again = row.mine and row.ended_ms is None and not expired and row.renew_request == request
+    if (
+        (row.done or again)
+        and row.lease_id is not None
+        and row.expires_ms is not None
+        and row.version is not None
+    ):
+        return Renewed(
+            lease=naming.lease(row.lease_id),
+            version=row.version,
+            ttl_ms=max(0, row.expires_ms - row.now),
+            expires_ms=row.expires_ms,
+            last=row.expires_ms == row.max_until_ms,
+        )
+    return lease_lost(
+        store,
+        naming,
+        holder,
+        verb="renewed",
+        mine=bool(row.mine),
+        end_reason=row.end_reason,
+        expired=expired,
+    )
 
 
 def complete(
     store: Store, naming: Naming, items: Sequence[tuple[Holder, Result]]
 ) -> list[Ended | LeaseLostError]:
     """End each lease with its result; a refused result is kept as evidence."""
-    answers = store.once("complete_leases", **completion(naming, items))
-    return read_completions(store, naming, items, [CompletedRow._make(row) for row in answers])
+
+    def once(several: Sequence[tuple[Holder, Result]]) -> list[Ended | LeaseLostError]:
+        answers = store.once("complete_leases", **completion(naming, several))
+        return read_completions(store, naming, several, [CompletedRow._make(r) for r in answers])
+
+    several = check_items(items)
+    completion(naming, several)
+    return in_turn(several, key=lambda item: _claimed(item[0]), once=once)
+
+
+def check_items(items: Sequence[tuple[Holder, Result]]) -> list[tuple[Holder, Result]]:
+    """Pairs of a holder and its result; InvalidError otherwise."""
+    several = check_several(items, "completions", most=MOST_ITEMS)
+    for item in several:
+        if len(check_several(item, "A completion", most=2)) != 2:  # noqa: PLR2004
+            raise InvalidError(
+                "A completion is a holder and its result.", next_step="Pass pairs of them."
+            )
+    return several
+
+
+def in_turn(
+    items: Sequence[Item],
+    *,
+    key: Callable[[Item], object],
+    once: Callable[[Sequence[Item]], list[Answer]],
+) -> list[Answer]:
+    """Answer a list in one go; what names the same claim twice is answered as if it came later.
+
+    A batch may hold a request and its own retry.
+    """
+    answers: dict[int, Answer] = {}
+    left = list(range(len(items)))
+    while left:
+        firsts = list({key(items[place]): place for place in reversed(left)}.values())
+        firsts.sort()
+        answers.update(zip(firsts, once([items[place] for place in firsts]), strict=True))
+        left = [place for place in left if place not in answers]
+    return [answers[place] for place in range(len(items))]
+
+
+def _claimed(holder: Holder) -> tuple[str, int]:
+    return holder.task, holder.epoch
 
 
 def completion(naming: Naming, items: Sequence[tuple[Holder, Result]]) -> dict[str, str]:
@@ -106,7 +166,7 @@ def completion(naming: Naming, items: Sequence[tuple[Holder, Result]]) -> dict[s
         packed = pack_result(result)
         rows.append(
             {
-                **_guard(naming, holder, place),
+                **guard(naming, holder, place),
                 "digest": digest_of("complete", packed),
                 "result": packed,
                 "stage": result.stage,
@@ -172,7 +232,7 @@ def stop(
     digest = digest_of(how.end, how.result)
 
     def rule(tx: Transaction) -> tuple[LockedRow, Ended | None]:
-        row = LockedRow._make(tx.rows("lock_leases", rows=pack([_guard(naming, holder, 0)]))[0])
+        row = LockedRow._make(tx.rows("lock_leases", rows=pack([guard(naming, holder)]))[0])
         if row.lease_id is None or not row.mine or row.expires_ms is None:
             return row, None
         if row.ended_ms is not None and row.end_digest == digest:
@@ -206,16 +266,6 @@ def digest_of(verb: str, body: str) -> str:
     return hashlib.sha256(f"{verb}|{body}".encode()).hexdigest()
 
 
-def _guard(naming: Naming, holder: Holder, place: int) -> dict[str, object]:
-    return {
-        "ord": place,
-        "task_id": naming.task_row(holder.task),
-        "epoch": holder.epoch,
-        "worker_id": naming.worker_row(holder.worker),
-        "token_hash": token_hash(holder.token),
-    }
-
-
 def _stop(
     tx: Transaction,
     naming: Naming,
@@ -227,13 +277,9 @@ def _stop(
     chance: float,
 ) -> Ended:
     failure = how.failure
-    fingerprint = (
-        ""
-        if failure is None
-        else hashlib.sha256((failure.fingerprint or failure.error).encode()).hexdigest()[:16]
-    )
-    same = 0 if failure is None else (row.same_errors + 1 if row.error_print == fingerprint else 1)
-    rule = _rule(row, how, same=same, same_limit=policy.same_error_limit)
+    fingerprint = None if failure is None else _fingerprint(failure)
+    same = row.same_errors + 1 if fingerprint == row.error_print else 1
+    rule = _rule(row, how, same=0 if failure is None else same, same_limit=policy.same_error_limit)
     retried = rule.event is TaskEvent.RETRY
     delay = (
         policy.delay_ms(row.charged + 1, chance=chance) if failure is not None and retried else 0
@@ -253,8 +299,8 @@ def _stop(
                     delay_ms=delay,
                     digest=digest,
                     result=how.result,
-                    error_print=fingerprint or None,
-                    same_errors=same,
+                    error_print=fingerprint,
+                    same_errors=None if failure is None else same,
                     facts=facts,
                 )
             ]
@@ -272,6 +318,10 @@ def _stop(
     )
 
 
+def _fingerprint(failure: Failure) -> str:
+    return hashlib.sha256((failure.fingerprint or failure.error).encode()).hexdigest()[:16]
+
+
 def _rule(row: LockedRow, how: Stop, *, same: int, same_limit: int) -> RecoveryRule:
     if how.end is LeaseEnd.ASKED:
         return forced_rule(TaskEvent.ASK, "asked", "Only a person can answer.")
@@ -280,7 +330,11 @@ def _rule(row: LockedRow, how: Stop, *, same: int, same_limit: int) -> RecoveryR
             TaskEvent.FAIL, "failed for good", "The holder says that no attempt will help."
         )
     facts = ended_lease(
-        row, end=how.end, same_errors=same, same_limit=same_limit, credential=bool(how.failure and how.failure.credential)
+        row,
+        end=how.end,
+        same_errors=same,
+        same_limit=same_limit,
+        credential=bool(how.failure and how.failure.credential),
     )
     return decide_recovery(facts)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lessor.errors import LeaseLostError
-from lessor.ids import token_hash
+from lessor.errors import LeaseLostError, TransitionRefusedError
 from lessor.model.lease import Holder, LeaseEnd, is_live
 from lessor.service.naming import Naming
+from lessor.service.proof import guard
 from lessor.service.refusing import lease_lost
+from lessor.service.rows import pack_facts
 from lessor.store import Store
 
 
@@ -33,13 +34,7 @@ def watch(store: Store, naming: Naming, holder: Holder) -> Watched:
     Raises:
         LeaseLostError: no lease was ever granted to this worker, token and epoch.
     """
-    rows = store.read(
-        "holder_lease",
-        task_id=naming.task_row(holder.task),
-        epoch=holder.epoch,
-        worker_id=naming.worker_row(holder.worker),
-        token_hash=token_hash(holder.token),
-    )
+    rows = store.read("holder_lease", **guard(naming, holder))
     if not rows:
         raise _lost(store, naming, holder, "watched")
     _, version, expires_ms, _, ended_ms, end_reason, _, now = rows[0]
@@ -55,18 +50,22 @@ def watch(store: Store, naming: Naming, holder: Holder) -> Watched:
 def acknowledge(store: Store, naming: Naming, holder: Holder) -> LeaseEnd:
     """Record that the holder noticed the end of its lease and has stopped; why it ended.
 
+    Said again, it changes nothing.
+
     Raises:
-        LeaseLostError: this worker, token and epoch have no ended lease.
+        LeaseLostError: this worker, token and epoch never had the lease.
+        TransitionRefusedError: the lease hasn't ended.
     """
     rows = store.once(
-        "acknowledge",
-        task_id=naming.task_row(holder.task),
-        epoch=holder.epoch,
-        worker_id=naming.worker_row(holder.worker),
-        token_hash=token_hash(holder.token),
+        "acknowledge", **guard(naming, holder), facts=pack_facts(worker=holder.worker)
     )
     if not rows:
-        raise _lost(store, naming, holder, "acknowledged")
+        watch(store, naming, holder)
+        raise TransitionRefusedError(
+            "The lease hasn't ended: there is nothing to acknowledge.",
+            next_step="Complete or release it instead.",
+            task=holder.task,
+        )
     return LeaseEnd(rows[0][1])
 
 

@@ -65,10 +65,13 @@ def end_row(
     digest: str | None = None,
     result: str | None = None,
     error_print: str | None = None,
-    same_errors: int = 0,
+    same_errors: int | None = None,
     facts: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """One row for end_leases: the lease's end and its task's move, as the rule says."""
+    """One row for end_leases: the lease's end and its task's move, as the rule says.
+
+    None for `error_print` and `same_errors` leaves what the last failure wrote.
+    """
     state = next_state(TaskState(row.status or ""), rule.event)
     return {
         "lease_id": row.lease_id,

@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
 from typing import TypeVar
 
 from lessor.errors import InvalidError, LeaseLostError
 from lessor.ids import Chance
 from lessor.model.grant import ClaimRequest, Ended, Failure, Grant, Renewed, Result
+from lessor.model.label import MAX_EPOCH
 from lessor.model.lease import Holder, LeaseEnd
+from lessor.model.lifecycle import TaskState
 from lessor.model.retry import RetryPolicy
-from lessor.model.scope import Mode, parse_scopes
+from lessor.model.scope import MAX_SCOPES, Mode, parse_scopes
 from lessor.model.task import NewTask
 from lessor.model.waiting import Held
-from lessor.service import acquiring, deciding, ending, holding, reading
+from lessor.service import acquiring, deciding, ending, holding, reading, requests
 from lessor.service.claims import Claims
 from lessor.service.naming import Naming
+from lessor.service.proof import guard
 from lessor.service.refusing import lease_lost
 from lessor.service.registry import path_rules
-from lessor.service.results import pack_result
+from lessor.service.results import check_failure, pack_result
 from lessor.service.rows import CompletedRow, LeaseRow
 from lessor.service.scopes import HolderLostError, confined, conflicting, held_by, widen
 from lessor.service.tasks import Tasks
-from lessor.store import Store
+from lessor.service.wording import (
+    LONGEST_TEXT,
+    check_count,
+    check_note,
+    check_page,
+    check_several,
+    check_text,
+)
+from lessor.store import Store, Transaction
 
 T = TypeVar("T")
 
@@ -63,13 +74,16 @@ class Leases:
     def complete_and_claim(
         self, items: Sequence[tuple[Holder, Result]], request: ClaimRequest
     ) -> tuple[list[Ended | LeaseLostError], list[Grant]]:
-        """End leases with their results and claim the next, in one transaction: one commit a task."""
+        """End leases with their results and claim the next, in one transaction: one commit a task.
+
+        A repeat gets the same answers; its grants as `claim` gives them again.
+        """
+        several = ending.check_items(items)
         rows, grants = self._claims.complete_and_claim(
-            ending.completion(self._naming, items), request
+            ending.completion(self._naming, several), request
         )
-        return ending.read_completions(
-            self._store, self._naming, items, [CompletedRow._make(r) for r in rows]
-        ), grants
+        completed = [CompletedRow._make(row) for row in rows]
+        return ending.read_completions(self._store, self._naming, several, completed), grants
 
     def acquire(
         self,
@@ -79,20 +93,28 @@ class Leases:
         ttl_ms: int | None = None,
         max_hold_ms: int | None = None,
         request_id: str = "",
+        secret: str = "",
     ) -> Grant:
         """Lease paths without a queued task: it is made and claimed at once, or refused.
 
+        Args:
+            secret: from which the token is derived. A retry needs the same `request_id` and
+                `secret`; without one of them each call is a new request.
+
         Raises:
-            ScopeHeldError: a live grant overlaps; the task is not kept.
+            ScopeHeldError: a live grant overlaps; nothing was made.
+            ConflictError: it can't be had now for another reason.
         """
         return acquiring.acquire(
             self._claims,
             self._tasks,
+            self._naming,
             task,
             worker=worker,
             ttl_ms=ttl_ms,
             max_hold_ms=max_hold_ms,
             request_id=request_id,
+            secret=secret,
         )
 
     def renew(
@@ -115,7 +137,8 @@ class Leases:
 
     def fail(self, holder: Holder, failure: Failure) -> Ended:
         """End a lease because the attempt failed; the recovery rules say what follows."""
-        result = replace(failure.result or Result(), error=failure.error)
+        check_failure(failure)
+        result = replace(_kept(failure.result), error=failure.error)
         return self._stop(
             holder,
             ending.Stop(
@@ -134,7 +157,8 @@ class Leases:
 
     def ask(self, holder: Holder, question: str, *, result: Result | None = None) -> Ended:
         """End a lease with a question for a person; its paths stay held for four hours."""
-        kept = replace(result or Result(), said=question)
+        check_text(question, "question", longest=LONGEST_TEXT, empty=False)
+        kept = replace(_kept(result), said=question)
         return self._stop(
             holder,
             ending.Stop(
@@ -146,24 +170,32 @@ class Leases:
         )
 
     def force_release(
-        self, task: str, *, actor: str, reason: str, checked: str
+        self, task: str, *, actor: str, reason: str, checked: str, request_id: str = ""
     ) -> deciding.Decided:
-        """End somebody else's live lease; a person's decision, kept with what they checked."""
-        decided = self._store.write(
+        """End somebody else's lease; a person's decision, kept with what they checked."""
+        for text, what in ((actor, "actor"), (reason, "reason"), (checked, "what was checked")):
+            check_note(text, what)
+        return self._decided(
+            actor,
+            request_id,
+            ["force_release", task, reason, checked],
             lambda tx: deciding.force_release(
                 tx, self._naming, task, actor=actor, reason=reason, checked=checked
-            )
+            ),
         )
-        self._tasks.changed()
-        return decided
 
-    def end_gone(self, task: str, *, epoch: int, proof: str) -> deciding.Decided:
+    def end_gone(
+        self, task: str, *, epoch: int, proof: str, actor: str = "", request_id: str = ""
+    ) -> deciding.Decided:
         """End a lease whose process tree is proved gone; only its host's own witness may say so."""
-        decided = self._store.write(
-            lambda tx: deciding.end_gone(tx, self._naming, task, epoch=epoch, proof=proof)
+        check_count(epoch, "epoch", low=1, high=MAX_EPOCH)
+        check_text(proof, "proof", longest=LONGEST_TEXT, empty=False)
+        return self._decided(
+            actor,
+            request_id,
+            ["end_gone", task, epoch, proof],
+            lambda tx: deciding.end_gone(tx, self._naming, task, epoch=epoch, proof=proof),
         )
-        self._tasks.changed()
-        return decided
 
     def acknowledge(self, holder: Holder) -> str:
         """Say that the end of the lease was noticed and work has stopped; why it ended."""
@@ -188,16 +220,22 @@ class Leases:
                 `since_start`), or the task is strict; nothing was added.
             LeaseLostError: the caller isn't the live holder.
         """
+        guard(self._naming, holder)
+        named = check_several(paths, "paths", most=MAX_SCOPES)
+        for path in named:
+            check_text(path, "path", longest=LONGEST_TEXT)
+        if not isinstance(mode, Mode):
+            raise InvalidError(f"{str(mode)[:40]!r} is no mode.", next_step="Read or write.")
         task = self._tasks.task(holder.task)
         if task.strict:
-            raise confined(task, paths)
+            raise confined(task, named)
         if task.repository is None:
             raise InvalidError(
                 "The task has no repository, so its lease has no paths.",
                 next_step="Leave the paths out.",
             )
         repository = self._naming.repository_row(task.repository)
-        scopes = parse_scopes(list(paths), mode=mode, rules=path_rules(self._store, repository))
+        scopes = parse_scopes(named, mode=mode, rules=path_rules(self._store, repository))
         try:
             return self._store.write(
                 lambda tx: widen(
@@ -220,6 +258,7 @@ class Leases:
     def who(self, path: str, *, repository: str) -> list[Held]:
         """Who holds or has reserved `path`, or something below it."""
         row = self._naming.repository_row(repository)
+        check_text(path, "path", longest=LONGEST_TEXT)
         scopes = parse_scopes([path], rules=path_rules(self._store, row))
         hits = [
             hit for _, hit in conflicting(self._store.read, scopes, repository=row, reserved=True)
@@ -244,7 +283,7 @@ class Leases:
             task=self._naming.task_row(task) if task else 0,
             repository=self._naming.repository_row(repository) if repository else -1,
             live=live,
-            most=most,
+            most=check_page(most),
         )
 
     def lease(self, lease: str) -> reading.LeaseRecord:
@@ -255,10 +294,28 @@ class Leases:
         """End what ran out, now; every claim does it too. The leases that were ended."""
         return self._claims.sweep(repository)
 
+    def _decided(
+        self,
+        actor: str,
+        request_id: str,
+        asked: list[object],
+        rule: Callable[[Transaction], deciding.Decided],
+    ) -> deciding.Decided:
+        digest = requests.digest("decide", asked)
+        answer = self._tasks.repeatable(actor, request_id, digest, lambda tx: [asdict(rule(tx))])
+        return deciding.Decided(task=answer[0]["task"], state=TaskState(answer[0]["state"]))
+
     def _stop(self, holder: Holder, how: ending.Stop) -> Ended:
         return ending.stop(
             self._store, self._naming, holder, how, policy=self._policy, chance=self._chance
         )
+
+
+def _kept(result: Result | None) -> Result:
+    if result is None:
+        return Result()
+    pack_result(result)
+    return result
 
 
 def _only(answers: Sequence[T | LeaseLostError]) -> T:

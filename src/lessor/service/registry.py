@@ -6,13 +6,24 @@ from lessor.errors import InvalidError, NotFoundError
 from lessor.model.repository import Repository
 from lessor.model.scope import PathRules
 from lessor.model.worker import NewWorker, Worker
+from lessor.service.checking import MOST_CAPABILITIES
 from lessor.service.claims import Claims
 from lessor.service.naming import Naming
 from lessor.service.reading import repository_record, worker_record
 from lessor.service.rows import WorkerRow, pack
-from lessor.service.wording import LONGEST_TEXT, check_count, check_name, check_text
-from lessor.store import Store
+from lessor.service.wording import (
+    LONGEST_NAME,
+    LONGEST_TEXT,
+    check_count,
+    check_flag,
+    check_name,
+    check_note,
+    check_several,
+    check_text,
+)
+from lessor.store import Row, Store, Transaction
 
+LONGEST_KEY = 2_000
 LONGEST_WAIT_MS = 366 * 24 * 3_600_000
 _OWNER = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-@:/")
 
@@ -33,7 +44,12 @@ class Registry:
         A known repository stays as it is, path rules included: they decide what overlaps, so they
         never change under live leases.
         """
-        check_text(key, "repository", longest=2_000, empty=False)
+        if not check_text(key, "repository", longest=LONGEST_KEY, empty=False).isprintable():
+            raise InvalidError(
+                "The repository's key has control characters.", next_step="Give its remote's URL."
+            )
+        check_flag(fold_case, "fold_case")
+        check_flag(normalize, "normalize")
         rows = self._store.once(
             "put_repository",
             canonical=key,
@@ -48,7 +64,7 @@ class Registry:
         self._store.once(
             "put_checkout",
             repository_id=self._naming.repository_row(repository),
-            host_id=check_text(host_id, "host id", longest=200),
+            host_id=check_text(host_id, "host id", longest=LONGEST_NAME),
             common_dir=check_text(
                 common_dir, "common directory", longest=LONGEST_TEXT, empty=False
             ),
@@ -77,6 +93,10 @@ class Registry:
         Raises:
             InvalidError: the agent's name can't stand in a label.
         """
+        if type(worker) is not NewWorker:
+            raise InvalidError(
+                "A worker has to be a NewWorker.", next_step="Make one with NewWorker(agent=…)."
+            )
         check_name(worker.agent, "agent")
         if not set(worker.agent) <= _OWNER:
             raise InvalidError(
@@ -84,7 +104,12 @@ class Registry:
                 next_step="Use letters, digits and . _ - @ : /",
             )
         for text in (worker.host_id, worker.boot_id, worker.pid_namespace):
-            check_text(text, "host", longest=200)
+            check_text(text, "host", longest=LONGEST_NAME)
+        for number, what in ((worker.pid, "pid"), (worker.start_ticks, "start_ticks")):
+            if number is not None:
+                check_count(number, what, low=0, high=2**62)
+        check_flag(worker.heartbeat, "heartbeat")
+        offered = check_several(worker.capabilities, "capabilities", most=MOST_CAPABILITIES)
         rows = self._store.once(
             "add_worker",
             agent=worker.agent,
@@ -94,7 +119,7 @@ class Registry:
             pid=worker.pid,
             pid_namespace=worker.pid_namespace,
             start_ticks=worker.start_ticks,
-            capabilities=pack(sorted({check_name(c, "capability") for c in worker.capabilities})),
+            capabilities=pack(sorted({check_name(c, "capability") for c in offered})),
             heartbeat=int(worker.heartbeat),
         )
         return worker_record(self._naming, WorkerRow._make(rows[0]))
@@ -105,13 +130,23 @@ class Registry:
 
     def workers(self, *, host_id: str = "") -> list[Worker]:
         """Workers that haven't retired, of one host or of all."""
-        rows = self._store.read("live_workers", host_id=host_id)
+        rows = self._store.read("live_workers", host_id=check_note(host_id, "host id"))
         return [worker_record(self._naming, WorkerRow._make(row)) for row in rows]
 
     def retire_worker(self, worker: str) -> None:
-        """Record that the session is over: it claims nothing more; its leases stay as they are."""
+        """Record that the session is over: it claims nothing more; its leases stay as they are.
+
+        Turns reserved for tasks that no other worker could do are given up.
+        """
+        row = self._naming.worker_row(worker)
         self._claims.forget_worker(worker)
-        if not self._store.once("retire_worker", worker_id=self._naming.worker_row(worker)):
+
+        def rule(tx: Transaction) -> bool:
+            retired = tx.rows("retire_worker", worker_id=row)
+            tx.rows("end_unserved_reservations")
+            return bool(retired)
+
+        if not self._store.write(rule):
             raise NotFoundError(f"{worker} isn't there.", next_step="Register a worker first.")
 
     def set_queue(
@@ -136,19 +171,26 @@ class Registry:
                 check_count(value, what, low=1, high=LONGEST_WAIT_MS)
         if overtake_limit is not None:
             check_count(overtake_limit, "overtake_limit", low=1, high=1_000_000)
-        rows = self._store.once(
-            "put_queue",
-            name=name,
-            paused=None if paused is None else int(paused),
-            wait_max_ms=wait_max_ms,
-            overtake_limit=overtake_limit,
-            overtake_ms=overtake_ms,
-        )
-        if paused:
-            self._store.once("end_queue_reservations", queue=name)
+        if paused is not None:
+            check_flag(paused, "paused")
+
+        def rule(tx: Transaction) -> Row:
+            rows = tx.rows(
+                "put_queue",
+                name=name,
+                paused=None if paused is None else int(paused),
+                wait_max_ms=wait_max_ms,
+                overtake_limit=overtake_limit,
+                overtake_ms=overtake_ms,
+            )
+            if paused:
+                tx.rows("end_queue_reservations", queue=name)
+            return rows[0]
+
+        row = self._store.write(rule)
         self._claims.forget()
         self._store.notify()
-        return dict(zip(_QUEUE, rows[0], strict=True))
+        return dict(zip(_QUEUE, row, strict=True))
 
     def queues(self) -> list[dict[str, int | str]]:
         """Queues that have settings or unfinished tasks."""
@@ -159,7 +201,7 @@ class Registry:
 
         Leases that were granted before stay; they are counted.
         """
-        if kind not in {"queue", "key", "agent"}:
+        if check_note(kind, "kind of limit") not in {"queue", "key", "agent"}:
             raise InvalidError(
                 f"{str(kind)[:40]!r} can't be limited.",
                 next_step="Limit a queue, a key or an agent.",

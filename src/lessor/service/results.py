@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from math import isfinite
+
 from lessor.errors import InvalidError
-from lessor.model.grant import Result
+from lessor.model.grant import Failure, Result
 from lessor.model.task import Stage
 from lessor.service.rows import pack_facts, unpack
-from lessor.service.wording import LONGEST_TEXT, check_text
+from lessor.service.wording import LONGEST_TEXT, check_flag, check_note, check_text
 
 MOST_FACTS = 100
 
@@ -15,25 +18,22 @@ def pack_result(result: Result) -> str:
     """`result` as text, checked.
 
     Raises:
-        InvalidError: a text is too long or can't be kept, or there are more than a hundred facts.
+        InvalidError: a text is too long or can't be kept, the stage is none, or there are more than
+            a hundred facts, or one that is neither text nor a number.
     """
-    for name in ("said", "base", "commit", "no_change", "error"):
+    if type(result) is not Result or not isinstance(result.facts, Mapping):
+        raise InvalidError("A result has to be a Result.", next_step="Make one with Result(…).")
+    if result.stage not in set(Stage):
+        raise InvalidError(
+            f"{str(result.stage)[:40]!r} is no stage of a result.",
+            next_step=f"One of: {', '.join(Stage)}.",
+        )
+    check_note(result.said, "said")
+    for name in ("base", "commit", "no_change", "error"):
         value = getattr(result, name)
         if value is not None:
-            check_text(value, name.replace("_", " "), longest=LONGEST_TEXT)
-    if len(result.facts) > MOST_FACTS:
-        raise InvalidError(
-            f"A result can have {MOST_FACTS} facts, not {len(result.facts)}.",
-            next_step="Leave some out.",
-        )
-    for key, value in result.facts.items():
-        check_text(key, "fact's name", longest=LONGEST_TEXT, empty=False)
-        if isinstance(value, str):
-            check_text(value, f"fact {key}", longest=LONGEST_TEXT)
-        elif value is not None and not isinstance(value, int | float):
-            raise InvalidError(
-                f"The fact {key!r} is neither text nor a number.", next_step="Give one of them."
-            )
+            check_note(value, name.replace("_", " "))
+    _check_facts(result.facts)
     return pack_facts(
         stage=Stage(result.stage),
         said=result.said,
@@ -43,6 +43,35 @@ def pack_result(result: Result) -> str:
         error=result.error,
         facts=dict(sorted(result.facts.items())),
     )
+
+
+def check_failure(failure: Failure) -> None:
+    """Refuse a failure whose parts can't be meant; InvalidError."""
+    if type(failure) is not Failure:
+        raise InvalidError(
+            "A failure has to be a Failure.", next_step="Make one with Failure(error=…)."
+        )
+    check_note(failure.error, "error")
+    check_note(failure.fingerprint, "fingerprint")
+    check_flag(failure.retry, "retry")
+    check_flag(failure.credential, "credential")
+
+
+def _check_facts(facts: Mapping[str, object]) -> None:
+    if len(facts) > MOST_FACTS:
+        raise InvalidError(
+            f"A result can have {MOST_FACTS} facts, not {len(facts)}.",
+            next_step="Leave some out.",
+        )
+    for key, value in facts.items():
+        check_text(key, "fact's name", longest=LONGEST_TEXT, empty=False)
+        if isinstance(value, str):
+            check_note(value, f"fact {key[:40]}")
+        elif value is not None and not (isinstance(value, int | float) and isfinite(value)):
+            raise InvalidError(
+                f"The fact {key[:40]!r} is neither text nor a finite number.",
+                next_step="Give one of them.",
+            )
 
 
 def read_result(text: str) -> Result:

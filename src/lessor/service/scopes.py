@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from lessor.errors import NotFoundError, ScopeHeldError
-from lessor.ids import token_hash
 from lessor.model.lease import Holder, is_live
-from lessor.model.scope import Mode, PathRules, Scope, conflicts
+from lessor.model.scope import Mode, Scope, conflicts
 from lessor.model.task import Task
 from lessor.model.waiting import Held
 from lessor.service.blockers import stored_scope
 from lessor.service.naming import Naming
+from lessor.service.proof import guard
 from lessor.service.rows import LeaseRow, LockedRow, RepositoryRow, ScopeHit, pack, pack_facts
 from lessor.service.submitting import scope_rows
 from lessor.store import Transaction
@@ -39,7 +39,7 @@ def widen(
     repository: int,
     since_start: bool,
 ) -> int:
-    """Add `scopes` to the holder's lease; the new fence.
+    """Add `scopes` to the holder's lease; the new fence, or what they have where they are covered.
 
     Args:
         since_start: also refuse what an overlapping grant has taken since this lease began, ended
@@ -56,7 +56,7 @@ def widen(
             next_step="Leave the scope out.",
         )
     repo = RepositoryRow._make(locked[0])
-    row = LockedRow._make(tx.rows("lock_leases", rows=pack([_guard(naming, holder)]))[0])
+    row = LockedRow._make(tx.rows("lock_leases", rows=pack([guard(naming, holder)]))[0])
     if (
         row.lease_id is None
         or not row.mine
@@ -64,9 +64,9 @@ def widen(
         or not is_live(now=row.now, expires_ms=row.expires_ms, ended_ms=row.ended_ms)
     ):
         raise HolderLostError(row)
-    wanted = _not_yet_held(tx, row.lease_id, scopes)
+    wanted, covered = _cover(tx, row.lease_id, scopes)
     if not wanted:
-        return int(row.fence or 0)
+        return covered
     _refuse_held(tx, naming, row, wanted, repository=repository)
     if since_start:
         _refuse_taken(tx, naming, row, wanted, repository=repository)
@@ -125,34 +125,33 @@ def held_by(naming: Naming, row: LeaseRow, paths: Sequence[str]) -> Held:
     )
 
 
-def rules_of(row: Sequence[Any]) -> PathRules:
-    """The path rules in a repository's row (id, canonical, name, fold_case, normalize, …)."""
-    return PathRules(fold_case=bool(row[3]), normalize=bool(row[4]))
-
-
-def _guard(naming: Naming, holder: Holder) -> dict[str, object]:
-    return {
-        "ord": 0,
-        "task_id": naming.task_row(holder.task),
-        "epoch": holder.epoch,
-        "worker_id": naming.worker_row(holder.worker),
-        "token_hash": token_hash(holder.token),
-    }
-
-
-def _not_yet_held(tx: Transaction, lease: int, scopes: Sequence[Scope]) -> list[Scope]:
-    """What isn't covered yet by a plain scope of the lease that is as strong."""
+def _cover(tx: Transaction, lease: int, scopes: Sequence[Scope]) -> tuple[list[Scope], int]:
+    """What a plain scope of the lease that is as strong doesn't cover yet, and the fence of the rest."""
     held = tx.rows("lease_scopes", leases=pack([lease]))
-    plain = {(key, mode) for _, _, _, key, mode, pattern, _ in held if pattern is None}
-    same = {(key, mode, pattern) for _, _, _, key, mode, pattern, _ in held}
-
-    def covered(scope: Scope) -> bool:
+    plain = {(key, mode): fence for _, _, _, key, mode, pattern, fence in held if pattern is None}
+    same = {(key, mode, pattern): fence for _, _, _, key, mode, pattern, fence in held}
+    missing: list[Scope] = []
+    highest = 0
+    for scope in scopes:
         modes = (Mode.WRITE,) if scope.mode is Mode.WRITE else (Mode.WRITE, Mode.READ)
-        if scope.pattern is not None and (scope.key, scope.mode, scope.pattern) in same:
-            return True
-        return any((key, mode) in plain for key in scope.ancestors for mode in modes)
-
-    return [scope for scope in scopes if not covered(scope)]
+        fences = [
+            *(
+                plain[key, mode]
+                for key in scope.ancestors
+                for mode in modes
+                if (key, mode) in plain
+            ),
+            *(
+                same[scope.key, mode, scope.pattern]
+                for mode in modes
+                if (scope.key, mode, scope.pattern) in same
+            ),
+        ]
+        if fences:
+            highest = max(highest, *fences)
+        else:
+            missing.append(scope)
+    return missing, highest
 
 
 def _refuse_held(

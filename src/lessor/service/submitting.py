@@ -2,48 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import Any
 
-from lessor.errors import InvalidError, NotFoundError, TransitionRefusedError
-from lessor.model.branch import parse_branch
-from lessor.model.dependencies import check_acyclic
+from lessor.errors import NotFoundError, TransitionRefusedError
 from lessor.model.lifecycle import TERMINAL, TaskState
 from lessor.model.scope import Mode, PathRules, Scope, parse_scopes
-from lessor.model.task import Effects, NewTask, Submitted
+from lessor.model.task import NewTask, Submitted
 from lessor.service.naming import Naming
 from lessor.service.rows import pack, pack_facts
-from lessor.service.wording import (
-    LONGEST_PROMPT,
-    LONGEST_TEXT,
-    check_count,
-    check_name,
-    check_text,
-    check_title,
-)
-from lessor.store import Call, Transaction
-
-MOST_TASKS = 10_000
-MOST_NEEDS = 1_000
-FARTHEST_MS = 10 * 366 * 24 * 3_600_000
-
-
-def check_tasks(tasks: Sequence[NewTask]) -> None:
-    """Refuse a batch in which anything can't be meant; nothing is written.
-
-    Raises:
-        InvalidError: names the first fault, with the task's place in the batch.
-        CycleError: tasks of the batch would wait for each other.
-    """
-    if len(tasks) > MOST_TASKS:
-        raise InvalidError(
-            f"{len(tasks)} tasks at once are too many.",
-            next_step=f"Submit at most {MOST_TASKS} a call.",
-        )
-    for task in tasks:
-        _check(task)
-    check_acyclic([task.needs_index for task in tasks])
+from lessor.store import Call, RetryRule, Transaction
 
 
 def submit(
@@ -59,6 +28,9 @@ def submit(
 
     Args:
         rules: path rules by repository row.
+
+    Raises:
+        RetryRule: the unfinished task with a unique key ended in between.
     """
     ids = [int(row[0]) for row in tx.rows("reserve_task_ids", wanted=len(tasks))]
     numbers = _numbers(tx, naming, tasks, ids)
@@ -84,6 +56,8 @@ def submit(
         ids[i] if ids[i] in inserted else known[row["queue"], row["unique_key"]][0]
         for i, row in enumerate(rows)
     ]
+    needed = {final[place] for task in tasks for place in task.needs_index}
+    refuse_unmet(tx, naming, needed - inserted)
     _write_rest(
         tx,
         naming,
@@ -137,72 +111,6 @@ def parse_task_scopes(
     )
 
 
-def _check(task: NewTask) -> None:
-    if type(task) is not NewTask:
-        raise InvalidError(
-            "A task has to be a NewTask.", next_step="Make one with NewTask(title=…)."
-        )
-    _check_texts(task)
-    check_count(task.priority, "priority", low=-1000, high=1000)
-    check_count(task.max_attempts, "max attempts", low=1, high=1000)
-    if type(task.effects) is not Effects:
-        raise InvalidError(
-            f"{str(task.effects)[:40]!r} is no class of effects.",
-            next_step=f"One of: {', '.join(Effects)}.",
-        )
-    if (task.scopes or task.reads) and task.repository is None:
-        raise InvalidError(
-            "A scope needs a repository.", next_step="Name the repository, or leave the scope out."
-        )
-    if task.branch is not None:
-        parse_branch(task.branch)
-    _check_time(task)
-
-
-def _check_texts(task: NewTask) -> None:
-    check_title(task.title)
-    check_text(task.prompt, "prompt", longest=LONGEST_PROMPT)
-    check_name(task.queue, "queue")
-    for what in ("unique_key", "idempotency_key", "agent", "limit_key"):
-        value = getattr(task, what)
-        if value is not None:
-            check_name(value, what.replace("_", " "))
-    for capability in _several(task.capabilities, "capabilities", most=100):
-        check_name(capability, "capability")
-    for what in ("scopes", "reads"):
-        for text in _several(getattr(task, what), what, most=10_000):
-            check_text(text, "scope", longest=LONGEST_TEXT)
-    _several(task.needs, "needs", most=MOST_NEEDS)
-    _several(task.needs_index, "needs_index", most=MOST_NEEDS)
-    if task.check is not None:
-        check_text(task.check, "check", longest=LONGEST_TEXT, empty=False)
-
-
-def _several(value: object, what: str, *, most: int) -> tuple[Any, ...]:
-    if not isinstance(value, tuple | list) or len(value) > most:
-        raise InvalidError(
-            f"{what} has to be a list of at most {most}.",
-            next_step="Give a shorter list.",
-            what=what,
-        )
-    return tuple(value)
-
-
-def _check_time(task: NewTask) -> None:
-    if task.delay is not None and task.run_at is not None:
-        raise InvalidError(
-            "Both a delay and an instant are given.", next_step="Give one of delay and run_at."
-        )
-    if task.delay is not None and not timedelta(0) <= task.delay <= timedelta(
-        milliseconds=FARTHEST_MS
-    ):
-        raise InvalidError(
-            f"A delay of {task.delay} isn't possible.", next_step="Give 0 to ten years."
-        )
-    if task.run_at is not None and task.run_at.tzinfo is None:
-        raise InvalidError("run_at has no time zone.", next_step="Give an instant with a zone.")
-
-
 def _numbers(
     tx: Transaction, naming: Naming, tasks: Sequence[NewTask], ids: Sequence[int]
 ) -> list[int]:
@@ -236,11 +144,15 @@ def _lock_needs(tx: Transaction, naming: Naming, tasks: Sequence[NewTask]) -> No
         NotFoundError: a needed task isn't there.
         TransitionRefusedError: it failed or was cancelled, so it can never be met.
     """
-    rows = sorted({naming.task_row(need) for task in tasks for need in task.needs})
+    refuse_unmet(tx, naming, {naming.task_row(need) for task in tasks for need in task.needs})
+
+
+def refuse_unmet(tx: Transaction, naming: Naming, rows: Collection[int]) -> None:
+    """Lock and mark what is needed; refuse it where it isn't there or can't succeed any more."""
     if not rows:
         return
-    found = {int(r[0]): TaskState(r[1]) for r in tx.rows("finished_needs", tasks=pack(rows))}
-    for row in rows:
+    found = {int(r[0]): TaskState(r[1]) for r in tx.rows("note_needs", tasks=pack(sorted(rows)))}
+    for row in sorted(rows):
         if row not in found:
             raise NotFoundError(
                 f"{naming.task(row)}, which a task needs, isn't there.",
@@ -322,6 +234,8 @@ def _known(
         ]
         for task, key, number in tx.rows("unfinished_by_key", rows=pack(asked)):
             found[queue, key] = (task, number)
+    if any((row["queue"], row["unique_key"]) not in found for row in rows):
+        raise RetryRule
     return found
 
 

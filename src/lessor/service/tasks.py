@@ -3,20 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
-from lessor.errors import ConstraintError, NotFoundError
+from lessor.errors import ConstraintError, InvalidError, NotFoundError
 from lessor.ids import new_request_id
+from lessor.model.lifecycle import TaskState
+from lessor.model.path import DEFAULT_RULES
 from lessor.model.scope import PathRules
 from lessor.model.task import NewTask, Submitted, Task
 from lessor.model.waiting import Why
-from lessor.service import amending, deciding, reading, requests, submitting, waiting
+from lessor.service import (
+    amending,
+    branches,
+    checking,
+    deciding,
+    reading,
+    requests,
+    submitting,
+    waiting,
+)
 from lessor.service.claims import Claims
 from lessor.service.naming import Naming
 from lessor.service.registry import path_rules
 from lessor.service.rows import pack
+from lessor.service.wording import (
+    LONGEST_PROMPT,
+    check_count,
+    check_name,
+    check_note,
+    check_page,
+    check_several,
+    check_text,
+)
 from lessor.store import Store, Transaction
+
+MAX_ROW = 2**62 - 1
 
 
 class Tasks:
@@ -34,12 +56,24 @@ class Tasks:
     def submit(
         self, tasks: Sequence[NewTask], *, submitter: str = "", request_id: str = ""
     ) -> list[Submitted]:
-        """Add tasks, all or none, in one transaction."""
-        submitting.check_tasks(tasks)
+        """Add tasks, all or none, in one transaction.
+
+        Raises:
+            ConflictError: an unfinished task of the repository has the branch that one asks for.
+            TransitionRefusedError: one needs a task that can't succeed any more.
+        """
+        checking.check_tasks(tasks)
+        check_note(submitter, "submitter")
         digest = requests.digest("submit", [asdict(task) for task in tasks])
-        answer = self._repeatable(
-            submitter, request_id, digest, lambda tx: self._submit(tx, tasks, submitter=submitter)
-        )
+        try:
+            answer = self.repeatable(
+                submitter,
+                request_id,
+                digest,
+                lambda tx: self._submit(tx, tasks, submitter=submitter),
+            )
+        except ConstraintError as error:
+            raise branches.taken(self._store, self._naming, tasks, error) from error
         return [Submitted(**row) for row in answer]
 
     def submit_within(
@@ -47,15 +81,19 @@ class Tasks:
     ) -> list[Submitted]:
         """Add tasks in the caller's own open transaction: they exist exactly when it commits.
 
+        A refusal leaves the transaction as it was before the call.
+
         Args:
             connection: a psycopg or apsw connection to this store's database, in a transaction.
         """
-        submitting.check_tasks(tasks)
+        checking.check_tasks(tasks)
+        check_note(submitter, "submitter")
         self._claims.forget()
-        return [
-            Submitted(**row)
-            for row in self._submit(self._store.join(connection), tasks, submitter=submitter)
-        ]
+        try:
+            with self._store.join(connection) as tx:
+                return [Submitted(**row) for row in self._submit(tx, tasks, submitter=submitter)]
+        except ConstraintError as error:
+            raise branches.taken(self._store, self._naming, tasks, error) from error
 
     def task(self, task: str) -> Task:
         """The task with this id; NotFoundError otherwise."""
@@ -64,6 +102,7 @@ class Tasks:
     def task_numbered(self, number: int, *, repository: str | None) -> Task:
         """The task that people call #number; NotFoundError otherwise."""
         row = self._naming.repository_row(repository) if repository else 0
+        check_count(number, "number", low=0, high=MAX_ROW)
         found = self._store.read("task_by_number", repository_id=row, number=number)
         if not found:
             raise NotFoundError(
@@ -88,17 +127,19 @@ class Tasks:
         found = self._store.read(
             "list_tasks",
             repository_id=row,
-            queue=queue,
-            states=pack(list(states)),
+            queue=check_note(queue, "queue"),
+            states=pack(
+                [check_note(s, "state") for s in check_several(states, "states", most=100)]
+            ),
             before=self._naming.task_row(before) if before else 0,
-            most=most,
+            most=check_page(most),
         )
         return reading.read_tasks(self._store, self._naming, [int(r[0]) for r in found])
 
     def open_tasks(self, *, repository: str | None, most: int = 1000) -> list[Task]:
         """Unfinished tasks, oldest first."""
         row = self._naming.repository_row(repository) if repository else 0
-        found = self._store.read("list_open_tasks", repository_id=row, most=most)
+        found = self._store.read("list_open_tasks", repository_id=row, most=check_page(most))
         return reading.read_tasks(self._store, self._naming, [int(r[0]) for r in found])
 
     def ready(
@@ -106,7 +147,12 @@ class Tasks:
     ) -> list[Task]:
         """What a claim would look at, in its order."""
         row = self._naming.repository_row(repository) if repository else 0
-        found = self._store.read("ready_tasks", queue=queue, repository_id=row, most=most)
+        found = self._store.read(
+            "ready_tasks",
+            queue=check_name(queue, "queue"),
+            repository_id=row,
+            most=check_page(most),
+        )
         return reading.read_tasks(self._store, self._naming, [int(r[0]) for r in found])
 
     def overdue(self, *, repository: str | None, most: int = 100) -> list[Task]:
@@ -115,7 +161,10 @@ class Tasks:
         return reading.read_tasks(
             self._store,
             self._naming,
-            [int(r[0]) for r in self._store.read("overdue", repository_id=row, most=most)],
+            [
+                int(r[0])
+                for r in self._store.read("overdue", repository_id=row, most=check_page(most))
+            ],
         )
 
     def counts(self, *, repository: str | None = None, everywhere: bool = False) -> dict[str, int]:
@@ -139,18 +188,36 @@ class Tasks:
     def history(self, task: str, *, after: int = 0, most: int = 1000) -> list[reading.HistoryEntry]:
         """A task's changes, oldest first."""
         return reading.read_history(
-            self._store, self._naming.task_row(task), after=after, most=most
+            self._store,
+            self._naming.task_row(task),
+            after=check_count(after, "number", low=0, high=MAX_ROW),
+            most=check_page(most),
         )
 
-    def amend(self, task: str, changed: NewTask, *, actor: str = "") -> Task:
-        """Change what a task that nobody has begun asks for."""
-        submitting.check_tasks([replace(changed, needs=(), needs_index=())])
-        self._store.write(
-            lambda tx: amending.amend(
-                tx, self._naming, task, changed, actor=actor, rules=self._rules([changed])
+    def amend(self, task: str, changed: NewTask, *, actor: str = "", request_id: str = "") -> Task:
+        """Change what a queued task asks for: title, prompt, check, scopes, priority, agent, needs.
+
+        Raises:
+            InvalidError: `changed` names another repository, or needs by position.
+            TransitionRefusedError: the task isn't queued, or a need can't succeed any more.
+            CycleError: it would wait for itself.
+        """
+        checking.check_task(changed)
+        known = self.task(task)
+        if changed.needs_index or changed.repository not in {None, known.repository}:
+            raise InvalidError(
+                "A task stays in its repository, and what it needs is named by id.",
+                next_step="Leave repository and needs_index out.",
             )
-        )
-        self.changed()
+        row = self._naming.repository_row(known.repository) if known.repository else 0
+        rules = path_rules(self._store, row) if row else DEFAULT_RULES
+
+        def rule(tx: Transaction) -> list[Any]:
+            amending.amend(tx, self._naming, task, changed, actor=actor, rules=rules)
+            return []
+
+        digest = requests.digest("amend", [task, asdict(changed)])
+        self.repeatable(actor, request_id, digest, rule)
         return self.task(task)
 
     def cancel(
@@ -206,11 +273,12 @@ class Tasks:
             "requeue",
             tasks,
             actor,
-            reason + addition,
+            reason,
             request_id,
             lambda tx: deciding.requeue(
                 tx, self._naming, tasks, actor=actor, reason=reason, addition=addition
             ),
+            addition=addition,
         )
 
     def answer(
@@ -230,11 +298,12 @@ class Tasks:
         self, tx: Transaction, tasks: Sequence[NewTask], *, submitter: str
     ) -> list[dict[str, Any]]:
         done = submitting.submit(
-            tx, self._naming, tasks, submitter=submitter, now=tx.now(), rules=self._rules(tasks)
+            tx, self._naming, tasks, submitter=submitter, now=tx.now(), rules=self.rules(tasks)
         )
         return [asdict(row) for row in done]
 
-    def _rules(self, tasks: Sequence[NewTask]) -> dict[int, PathRules]:
+    def rules(self, tasks: Sequence[NewTask]) -> dict[int, PathRules]:
+        """The path rules of the repositories that tasks name, by row."""
         rows = {
             self._naming.repository_row(task.repository)
             for task in tasks
@@ -250,28 +319,35 @@ class Tasks:
         text: str,
         request_id: str,
         rule: Callable[[Transaction], list[deciding.Decided]],
+        *,
+        addition: str = "",
     ) -> list[deciding.Decided]:
-        digest = requests.digest(verb, [list(tasks), text])
-        answer = self._repeatable(
+        named = check_several(tasks, "tasks", most=checking.MOST_TASKS)
+        check_note(text, "reason")
+        check_text(addition, "addition", longest=LONGEST_PROMPT)
+        digest = requests.digest(verb, [named, text, addition])
+        answer = self.repeatable(
             actor, request_id, digest, lambda tx: [asdict(d) for d in rule(tx)]
         )
-        return [deciding.Decided(**row) for row in answer]
+        return [deciding.Decided(**{**row, "state": TaskState(row["state"])}) for row in answer]
 
-    def _repeatable(
+    def repeatable(
         self, actor: str, request_id: str, digest: str, rule: Callable[[Transaction], list[Any]]
     ) -> list[Any]:
+        """Run a mutation once for its request id; every repeat gets the kept answer."""
+        check_note(actor, "actor")
         request = request_id or new_request_id()
+
+        def answered(tx: Transaction) -> list[Any]:
+            return requests.answered(tx, actor, request, digest, rule)
+
         try:
-            answer = self._store.write(
-                lambda tx: requests.answered(tx, actor, request, digest, rule)
-            )
+            answer = self._store.write(answered)
         except ConstraintError as error:
             # Another call with the same request id committed first: its answer is the answer.
             if not requests.was_repeated(error):
                 raise
-            answer = self._store.write(
-                lambda tx: requests.answered(tx, actor, request, digest, rule)
-            )
+            answer = self._store.write(answered)
         self.changed()
         return answer
 

@@ -219,7 +219,7 @@ def _limit(store: Store, naming: Naming, wait: WaitRow, task: TaskRow) -> Why | 
         agent=wait.agent or "",
         keys=pack([wait.limit_key] if wait.limit_key else []),
     )
-    for kind, key, maximum, holding in usage:
+    for kind, key, maximum, holding, _ in usage:
         if holding >= maximum:
             return _answer(
                 naming,

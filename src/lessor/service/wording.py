@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from lessor.errors import InvalidError
 
 LONGEST_TITLE = 500
 LONGEST_PROMPT = 4 * 1024 * 1024
 LONGEST_NAME = 200
 LONGEST_TEXT = 64 * 1024
+MOST_ROWS = 100_000
 
 
 def check_text(value: object, what: str, *, longest: int, empty: bool = True) -> str:
@@ -88,3 +91,35 @@ def check_count(value: object, what: str, *, low: int, high: int) -> int:
 def check_duration(value: object, what: str, *, low_ms: int, high_ms: int) -> int:
     """Milliseconds between the bounds; InvalidError otherwise."""
     return check_count(value, f"{what} in milliseconds", low=low_ms, high=high_ms)
+
+
+def check_flag(value: object, what: str) -> bool:
+    """True or False; InvalidError otherwise."""
+    if not isinstance(value, bool):
+        raise InvalidError(
+            f"{what} has to be true or false, not {type(value).__name__}.",
+            next_step="Give one of them.",
+            what=what,
+        )
+    return value
+
+
+def check_note(value: object, what: str) -> str:
+    """A reason, an actor, a proof: any text of at most 64 KiB, none at all included."""
+    return check_text(value, what, longest=LONGEST_TEXT)
+
+
+def check_several(value: object, what: str, *, most: int) -> list[Any]:
+    """A list or tuple of at most `most`; InvalidError otherwise. A text is no list of letters."""
+    if not isinstance(value, list | tuple) or len(value) > most:
+        raise InvalidError(
+            f"{what} has to be a list of at most {most}.",
+            next_step="Give a shorter list.",
+            what=what,
+        )
+    return list(value)
+
+
+def check_page(value: object) -> int:
+    """How many rows an answer may have."""
+    return check_count(value, "number asked for", low=1, high=MOST_ROWS)

@@ -16,6 +16,7 @@ that open, and the same request id sent again finds out.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
 Row = Sequence[Any]
@@ -62,8 +63,15 @@ class Store(Protocol):
     def once(self, name: str, /, **values: Any) -> list[Row]:
         """Run one named statement that writes, in a transaction of its own, in one round trip."""
 
-    def join(self, connection: Any) -> Transaction:
-        """The caller's own open transaction on this store's database; the caller commits it."""
+    def join(self, connection: Any) -> AbstractContextManager[Transaction]:
+        """The caller's own open transaction on this store's database; the caller commits it.
+
+        What is written within is undone when it raises, and nothing else of the transaction is.
+
+        Raises:
+            InvalidError: it is no open transaction, or on another database.
+            BusyError: what was read has changed, and only the caller can begin again.
+        """
 
     def notify(self) -> None:
         """Wake whoever waits for a change; nobody's correctness depends on it."""

@@ -59,10 +59,13 @@ def is_pooled(db: psycopg.Connection[tuple[object, ...]]) -> bool:
 
 
 def lineage(db: psycopg.Connection[tuple[object, ...]]) -> str:
-    """The cluster and timeline: another one after a failover or a restore to a point in time."""
+    """The cluster and its present timeline: another one after a failover or a restore.
+
+    The timeline is the write-ahead log's own: what the last checkpoint says lags behind a promotion.
+    """
     row = db.execute(
         "SELECT (SELECT system_identifier FROM pg_control_system())::text || '/' || "
-        "(SELECT timeline_id FROM pg_control_checkpoint())::text",
+        "substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)",
         prepare=False,
     ).fetchone()
     return str(row[0]) if row else ""

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
+import psycopg.abc
+from psycopg.pq import TransactionStatus
+from psycopg.rows import tuple_row
 from psycopg.types.numeric import Int8Dumper
 
 from lessor.clock import Clock, SystemClock
@@ -53,12 +56,13 @@ class PostgresStore:
         self._local = threading.local()
         self._open: list[psycopg.Connection[tuple[Any, ...]]] = []
         self._listener: psycopg.Connection[tuple[Any, ...]] | None = None
+        self._lineage = ""
+        self._closed = False
         try:
-            db = self._connect()
+            db = self._open_one()
             migrate(db)
-            row = db.execute("SELECT value FROM lessor.meta WHERE key = 'store_key'").fetchone()
-            self.key = int(str(row[0])) if row else 0
-            self.once("note_lineage", lineage=lineage(db))
+            self._note_lineage(db)
+            self.key = _key(db)
         except psycopg.Error as error:
             self.close()
             raise translate(error) from error
@@ -92,38 +96,59 @@ class PostgresStore:
     def read(self, name: str, /, **values: Any) -> list[Row]:
         """Run one statement that only reads; a lost connection is opened again, once."""
         try:
+            try:
+                return list(self._connection().execute(self._statements[name], values))
+            except psycopg.OperationalError:
+                if not self._connection_lost():
+                    raise
             return list(self._connection().execute(self._statements[name], values))
-        except psycopg.OperationalError as error:
-            if not self._connection().closed:
-                raise translate(error) from error
         except psycopg.Error as error:
             raise translate(error) from error
-        return list(self._connection().execute(self._statements[name], values))
 
     def once(self, name: str, /, **values: Any) -> list[Row]:
         """One statement that writes, in a transaction of its own: one round trip."""
-        for attempt in range(TRIES):
+        if self._pooled:  # the lock's timeout has to be set within the transaction
+            return self.write(lambda tx: tx.finish((name, values))[0])
+        last: psycopg.Error | None = None
+        for _ in range(TRIES):
             try:
                 return list(self._connection().execute(self._statements[name], values))
             except REPEATABLE as error:
-                if attempt == TRIES - 1:
-                    raise translate(error) from error
+                last = error
             except psycopg.Error as error:
-                raise translate(error) from error
-        raise AssertionError  # the last attempt returned or raised
+                if error.sqlstate != GUARD_FAILED:
+                    raise translate(error) from error
+                last = error
+        raise BusyError(
+            "The store kept changing under a guarded write.", next_step="Try again.", retry_ms=100
+        ) from last
 
-    def join(self, connection: Any) -> PostgresTransaction:
-        """The caller's own transaction on a psycopg connection to this database.
+    @contextmanager
+    def join(self, connection: Any) -> Iterator[PostgresTransaction]:
+        """The caller's own transaction on a psycopg connection to this database, in a savepoint.
 
         Raises:
-            InvalidError: it isn't a psycopg connection.
+            InvalidError: it isn't a psycopg connection to this store, or commits each statement.
         """
-        if not isinstance(connection, psycopg.Connection):
+        if not isinstance(connection, psycopg.Connection) or _commits_alone(connection):
             raise InvalidError(
-                "The connection has to be a psycopg connection.",
-                next_step="Pass the one that your transaction is on.",
+                "The connection has to be a psycopg connection with an open transaction.",
+                next_step="Pass the one that your transaction is on, without autocommit.",
             )
-        return PostgresTransaction(connection, self._statements, pooled=self._pooled, joined=True)
+        try:
+            with connection.transaction():
+                self._refuse_other(connection)
+                yield PostgresTransaction(
+                    connection, self._statements, pooled=self._pooled, joined=True
+                )
+        except (RetryRule, *REPEATABLE):
+            raise BusyError(
+                "What was read has changed meanwhile.",
+                next_step="Roll back and begin again.",
+                retry_ms=100,
+            ) from None
+        except psycopg.Error as error:
+            raise translate(error) from error
 
     def notify(self) -> None:
         """Wake those who LISTEN; a failure only costs them their polling interval."""
@@ -144,7 +169,8 @@ class PostgresStore:
             self._listener = None
 
     def close(self) -> None:
-        """Close every connection."""
+        """Close every connection; the store can't be used any more."""
+        self._closed = True
         for db in self._open:
             db.close()
         self._open.clear()
@@ -157,24 +183,55 @@ class PostgresStore:
         db: psycopg.Connection[tuple[Any, ...]] | None = getattr(self._local, "db", None)
         if db is None or db.closed:
             try:
-                db = self._connect()
+                db = self._open_one()
+                self._note_lineage(db)
             except psycopg.Error as error:
                 raise translate(error) from error
         return db
 
-    def _connect(self) -> psycopg.Connection[tuple[Any, ...]]:
+    def _connection_lost(self) -> bool:
+        db: psycopg.Connection[tuple[Any, ...]] | None = getattr(self._local, "db", None)
+        return db is None or db.closed
+
+    def _open_one(self) -> psycopg.Connection[tuple[Any, ...]]:
+        if self._closed:
+            raise StoreUnavailableError("The store was closed.", next_step="Open it again.")
         db: psycopg.Connection[tuple[Any, ...]] = psycopg.connect(
             self._dsn, autocommit=True, connect_timeout=10, prepare_threshold=1
         )
         self._pooled = is_pooled(db)
-        db.adapters.register_dumper(int, Int8Dumper)  # one type, so one prepared plan a statement
+        _adapt(db)
         if self._pooled:
             db.prepare_threshold = None
         else:
             db.execute(_LOCK_TIMEOUT.replace(b"LOCAL ", b""))
         self._local.db = db
+        self._open = [known for known in self._open if not known.closed]
         self._open.append(db)
         return db
+
+    def _note_lineage(self, db: psycopg.Connection[tuple[Any, ...]]) -> None:
+        """A new term where another server or timeline answers than before.
+
+        At every new connection: after a failover the same address leads to a promoted standby,
+        which may have lost grants that were acknowledged.
+        """
+        found = lineage(db)
+        if found != self._lineage:
+            db.execute(self._statements["note_lineage"], {"lineage": found})
+            self._lineage = found
+
+    def _refuse_other(self, connection: psycopg.Connection[Any]) -> None:
+        try:
+            with connection.transaction():
+                key = _key(connection)
+        except psycopg.Error:
+            key = -1
+        if key != self.key:
+            raise InvalidError(
+                "The connection is on another database than this store's.",
+                next_step="Open it on the database that --store names.",
+            )
 
     def _listening(self) -> psycopg.Connection[tuple[Any, ...]] | None:
         if self._listener is not None and not self._listener.closed:
@@ -208,6 +265,7 @@ class PostgresTransaction:
         self._statements = statements
         self._pooled = pooled
         self._begun = joined
+        self._joined = joined
         self.over = False
 
     def rows(self, name: str, /, **values: Any) -> list[Row]:
@@ -247,7 +305,34 @@ class PostgresTransaction:
                 db.execute(_BEGIN)
                 if self._pooled:  # a session's setting would leak to the pooler's other clients
                     db.execute(_LOCK_TIMEOUT)
-            cursors = [db.execute(self._statements[name], values) for name, values in calls]
+            cursors = [
+                self._cursor().execute(self._statements[name], values) for name, values in calls
+            ]
             if commit:
                 db.execute(_COMMIT)
         return [list(cursor) if cursor.description else [] for cursor in cursors]
+
+    def _cursor(self) -> psycopg.Cursor[tuple[Any, ...]]:
+        cursor = psycopg.Cursor(self._db, row_factory=tuple_row)
+        if self._joined:  # the caller's connection may make rows and send numbers in its own way
+            _adapt(cursor)
+        return cursor
+
+
+def _adapt(context: psycopg.abc.AdaptContext) -> None:
+    """One type for every number, so that there is one prepared plan a statement."""
+    context.adapters.register_dumper(int, Int8Dumper)
+
+
+def _commits_alone(connection: psycopg.Connection[Any]) -> bool:
+    status = connection.info.transaction_status
+    return connection.closed or (
+        status is not TransactionStatus.INTRANS
+        and (connection.autocommit or status is not TransactionStatus.IDLE)
+    )
+
+
+def _key(db: psycopg.Connection[Any]) -> int:
+    cursor = psycopg.Cursor(db, row_factory=tuple_row)
+    row = cursor.execute("SELECT value FROM lessor.meta WHERE key = 'store_key'").fetchone()
+    return int(str(row[0])) if row else 0

@@ -10,7 +10,10 @@ store, which is harmless, as only a file that is *ahead* means something.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
+
+from lessor.store.sqlite.place import unavailable
 
 _WIDTH = 20
 _SYNC_EVERY = 64
@@ -20,11 +23,11 @@ class HighWater:
     """The number in `<store>.high-water`."""
 
     def __init__(self, store: Path) -> None:
-        self._fd = os.open(
-            store.with_name(store.name + ".high-water"),
-            os.O_RDWR | os.O_CREAT | os.O_CLOEXEC,
-            0o600,
-        )
+        path = store.with_name(store.name + ".high-water")
+        try:
+            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise unavailable(path, error) from error
         self._known = self.read()
         self._unsynced = 0
 
@@ -34,11 +37,15 @@ class HighWater:
         return int(text) if text.isdigit() else 0
 
     def raise_to(self, lease_id: int) -> None:
-        """Record `lease_id` if it is higher than what this process knows."""
+        """Record `lease_id` if it is higher than what this process knows.
+
+        The grant is committed by now: a full disk doesn't take it back, the next one tries again.
+        """
         if lease_id <= self._known:
             return
-        self._known = lease_id
-        os.pwrite(self._fd, f"{lease_id:<{_WIDTH}}".encode(), 0)
+        with suppress(OSError):
+            os.pwrite(self._fd, f"{lease_id:<{_WIDTH}}".encode(), 0)
+            self._known = lease_id
         self._unsynced += 1
         if self._unsynced >= _SYNC_EVERY:
             self.sync()
@@ -46,7 +53,8 @@ class HighWater:
     def sync(self) -> None:
         """Bring it to the disk."""
         if self._unsynced:
-            os.fsync(self._fd)
+            with suppress(OSError):
+                os.fsync(self._fd)
             self._unsynced = 0
 
     def close(self) -> None:

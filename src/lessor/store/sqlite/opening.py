@@ -7,14 +7,16 @@ from pathlib import Path
 
 import apsw
 
+from lessor.clock import SystemClock
 from lessor.errors import StoreCorruptError, StoreNewerError, StoreUnsupportedError
 from lessor.ids import new_store_key
 from lessor.store.migrations import load_migrations, pending
 from lessor.store.sqlite.errors import translate
-from lessor.store.sqlite.place import WriterLock
+from lessor.store.sqlite.place import WriterLock, unavailable
 
 APPLICATION_ID = 0x4C65736F  # "Leso"
 BUSY_MS = 10_000
+WAL_TRIES = 200
 SMALL_ENOUGH_TO_CHECK = 4 * 1024 * 1024
 OLDEST_SQLITE = (3, 51, 3)  # older ones can corrupt a WAL file with two connections (WAL reset)
 
@@ -26,13 +28,16 @@ CREATE TEMP TABLE picked (
 """
 
 
-def open_connection(path: str, *, writers: WriterLock | None, now: int) -> apsw.Connection:
-    """A connection with every promise switched on, its schema up to date.
+def open_connection(path: str, *, now: int) -> tuple[apsw.Connection, WriterLock | None]:
+    """A connection with every promise switched on, its schema up to date, and the writers' lock.
+
+    What is refused is left as it was: another program's database isn't even switched to WAL.
 
     Raises:
         StoreCorruptError: the file is damaged, or belongs to another program.
-        StoreNewerError: a newer Lessor wrote it.
+        StoreNewerError: a newer Lessor wrote it, or has it open.
         StoreUnsupportedError: this machine's SQLite is too old.
+        StoreUnavailableError: it can't be read or written.
     """
     if tuple(int(n) for n in apsw.sqlite_lib_version().split(".")) < OLDEST_SQLITE:
         raise StoreUnsupportedError(
@@ -40,35 +45,50 @@ def open_connection(path: str, *, writers: WriterLock | None, now: int) -> apsw.
             next_step="Install apsw 3.51.3 or newer.",
             version=apsw.sqlite_lib_version(),
         )
-    fresh = path == ":memory:" or not Path(path).exists()
+    in_memory = path == ":memory:"
+    fresh = in_memory or _make(Path(path))
+    writers: WriterLock | None = None
     db = apsw.Connection(path)
     try:
+        db.set_busy_timeout(BUSY_MS)
+        _refuse_foreign(db, path=path)
         _configure(db)
-        _gate(db, path=path, fresh=fresh)
+        if not fresh:
+            _refuse_damaged(db, path=path)
+        writers = None if in_memory else WriterLock(Path(path))
         _migrate(db, writers=writers, now=now)
         db.execute(_SCRATCH)
-    except apsw.Error as error:
+    except BaseException as error:
         db.close()
-        raise translate(error, path=path) from error
-    except BaseException:
-        db.close()
+        if writers is not None:
+            writers.close()
+        if isinstance(error, apsw.Error):
+            raise translate(error, path=path) from error
         raise
-    if fresh and path != ":memory:":
-        Path(path).chmod(0o600)
-    return db
+    return db, writers
 
 
 def read_key(db: apsw.Connection) -> int:
     """The store's own random key, made with the store."""
     row = db.execute("SELECT value FROM meta WHERE key = 'store_key'").fetchone()
-    if row is None:
+    if row is None or not str(row[0]).isdecimal():
         raise StoreCorruptError("The store has no key.", next_step="Restore a backup.")
     return int(row[0])
 
 
+def _make(path: Path) -> bool:
+    """Make the file where there is none; SQLite gives its companions the same mode."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise unavailable(path, error) from error
+    return True
+
+
 def _configure(db: apsw.Connection) -> None:
-    db.set_busy_timeout(BUSY_MS)
-    db.execute("PRAGMA journal_mode=WAL")
+    _switch_to_wal(db)
     # NORMAL may roll acknowledged commits back on a power cut; fullfsync is macOS's real fsync.
     for pragma in (
         "synchronous=FULL",
@@ -82,31 +102,51 @@ def _configure(db: apsw.Connection) -> None:
         db.execute(f"PRAGMA {pragma}")
 
 
-def _gate(db: apsw.Connection, *, path: str, fresh: bool) -> None:
+def _switch_to_wal(db: apsw.Connection) -> None:
+    """Write-ahead logging; two processes that open a new file at once may refuse each other."""
+    for attempt in range(WAL_TRIES):
+        try:
+            db.execute("PRAGMA journal_mode=WAL")
+        except apsw.BusyError:
+            if attempt == WAL_TRIES - 1:
+                raise
+            SystemClock().wait(BUSY_MS // WAL_TRIES)
+        else:
+            return
+
+
+def _refuse_foreign(db: apsw.Connection, *, path: str) -> None:
+    db.execute("BEGIN")  # one snapshot: another process may be making the store right now
     application = db.pragma("application_id")
     tables = db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    db.execute("ROLLBACK")
     if application not in {0, APPLICATION_ID} or (application == 0 and tables and tables[0]):
         raise StoreCorruptError(
             f"{path} is another program's database.",
             next_step="Name another file with --store.",
             store=path,
         )
-    if not fresh and path != ":memory:" and os.stat(path).st_size <= SMALL_ENOUGH_TO_CHECK:  # noqa: PTH116
-        found = [str(row[0]) for row in db.execute("PRAGMA quick_check(3)")]
-        if found != ["ok"]:
-            raise StoreCorruptError(
-                f"{path} is damaged: {'; '.join(found)}.",
-                next_step="Restore a backup: lessor restore FILE.",
-                store=path,
-            )
+
+
+def _refuse_damaged(db: apsw.Connection, *, path: str) -> None:
+    if os.stat(path).st_size > SMALL_ENOUGH_TO_CHECK:  # noqa: PTH116
+        return
+    found = [str(row[0]) for row in db.execute("PRAGMA quick_check(3)")]
+    if found != ["ok"]:
+        raise StoreCorruptError(
+            f"{path} is damaged: {'; '.join(found)}.",
+            next_step="Restore a backup: lessor restore FILE.",
+            store=path,
+        )
 
 
 def _migrate(db: apsw.Connection, *, writers: WriterLock | None, now: int) -> None:
     migrations = load_migrations("sqlite")
     newest = migrations[-1].version
-    todo = pending(migrations, _applied(db))
-    if todo:
-        if writers is not None and not writers.alone() and _applied(db):
+    if pending(migrations, _applied(db)):
+        # Looked at again when it isn't alone: the other process may just have made the store.
+        others = writers is not None and not writers.alone() and _applied(db)
+        if others and pending(migrations, _applied(db)):
             raise StoreNewerError(
                 "The store's schema has to be brought up to date, and another process has it open.",
                 next_step="Stop other Lessors on this store and try again.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 from pathlib import Path
 
 from lessor.errors import (
@@ -36,28 +37,35 @@ NETWORK = frozenset(
         "webdav",
     }
 )
-_MOUNTS = Path("/proc/self/mountinfo")
+MOUNTS = Path("/proc/self/mountinfo")
+_POINT = 4  # the field of a mount's place
+_ESCAPED = re.compile(rb"\\([0-7]{3})")
 
 
-def check_place(path: Path) -> None:
+def check_place(path: Path, *, mounts: Path = MOUNTS) -> None:
     """Refuse what can't be a store.
 
+    Args:
+        mounts: the system's list of mounts, as Linux writes it.
+
     Raises:
-        StoreUnsupportedError: a directory, or a network file system: write-ahead logging needs
-            shared memory, and locks there are a promise that nobody keeps.
+        StoreUnsupportedError: a directory or device, or a network file system: write-ahead logging
+            needs shared memory, and locks there are a promise that nobody keeps.
         StoreUnavailableError: the folder can't be made or written.
     """
-    if path.is_dir():
+    try:
+        odd = path.exists() and not path.is_file()
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder = path.resolve().parent
+    except OSError as error:
+        raise unavailable(path, error) from error
+    if odd:
         raise StoreUnsupportedError(
-            f"{path} is a directory.",
+            f"{path} is a {'directory' if path.is_dir() else 'device'}, not a file.",
             next_step="Name a file: --store sqlite:///…/lessor.db.",
             store=str(path),
         )
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        raise _unavailable(path, error) from error
-    kind = file_system(path.parent)
+    kind = file_system(folder, mounts=mounts)
     if kind in NETWORK:
         raise StoreUnsupportedError(
             f"{path} lies on a network file system ({kind}), where SQLite can't keep its promises.",
@@ -67,21 +75,24 @@ def check_place(path: Path) -> None:
         )
 
 
-def file_system(folder: Path) -> str:
+def file_system(folder: Path, *, mounts: Path = MOUNTS) -> str:
     """The type of the file system that holds `folder`; empty where the system doesn't say."""
     try:
-        lines = _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+        lines = mounts.read_bytes().splitlines()
     except OSError:
         return ""
-    target = os.fspath(folder.resolve())
-    best, kind = -1, ""
+    target = os.fsencode(folder)
+    best, kind = -1, b""
     for line in lines:
-        left, _, right = line.partition(" - ")
-        point = left.split()[4].encode().decode("unicode_escape", errors="replace")
-        inside = target == point or target.startswith(point.rstrip("/") + "/")
+        left, _, right = line.partition(b" - ")
+        fields = left.split()
+        if len(fields) <= _POINT or not right:
+            continue
+        point = _ESCAPED.sub(lambda octal: bytes([int(octal[1], 8)]), fields[_POINT])
+        inside = target == point or target.startswith(point.rstrip(b"/") + b"/")
         if inside and len(point) >= best:
             best, kind = len(point), right.split()[0]
-    return kind
+    return kind.decode("ascii", errors="replace")
 
 
 class WriterLock:
@@ -96,7 +107,7 @@ class WriterLock:
         try:
             self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise _unavailable(path, error) from error
+            raise unavailable(path, error) from error
 
     def hold(self, version: int) -> None:
         """Join the writers of `version`.
@@ -109,14 +120,16 @@ class WriterLock:
             os.pwrite(self._fd, f"{version:<12}".encode(), 0)
         except BlockingIOError:
             fcntl.flock(self._fd, fcntl.LOCK_SH)
-        other = os.pread(self._fd, 12, 0).decode().strip()
+        except OSError as error:
+            raise unavailable(self._path, error) from error
+        other = os.pread(self._fd, 12, 0).decode("ascii", errors="replace").strip()
         fcntl.flock(self._fd, fcntl.LOCK_SH)
         if other and other != str(version):
             self.close()
             raise StoreNewerError(
                 f"A Lessor that writes schema version {other} has this store open; this one writes {version}.",
                 next_step="Stop the other one, or use the same version for both.",
-                store_version=int(other),
+                store_version=other,
                 known_version=version,
             )
 
@@ -135,7 +148,8 @@ class WriterLock:
             self._fd = -1
 
 
-def _unavailable(path: Path, error: OSError) -> LessorError:
+def unavailable(path: Path, error: OSError) -> LessorError:
+    """The system's refusal to open or write `path`, and what to do."""
     return StoreUnavailableError(
         f"{path} can't be opened: {error.strerror}.",
         next_step="Check that the folder exists and is yours to write, or give --store.",

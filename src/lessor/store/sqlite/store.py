@@ -8,25 +8,25 @@ there is none here.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import apsw
 
 from lessor.clock import Clock, SystemClock
-from lessor.errors import BusyError, InvalidError
+from lessor.errors import BusyError, InvalidError, StoreCorruptError, StoreUnavailableError
 from lessor.store import TRIES, Call, RetryRule, Row, T
 from lessor.store.sqlite.errors import translate
 from lessor.store.sqlite.high_water import HighWater
 from lessor.store.sqlite.opening import open_connection, read_key
-from lessor.store.sqlite.place import WriterLock, check_place
+from lessor.store.sqlite.place import MOUNTS, WriterLock, check_place
 from lessor.store.sqlite.suspend import Suspension
 from lessor.store.statements import load_statements
 
 POLL_MS = 50
-_GRANTS = frozenset({"claim_write", "reserve"})
+_GRANTS = frozenset({"claim_write", "reserve", "widen_write", "put_hold"})
 
 
 class SqliteStore:
@@ -35,22 +35,30 @@ class SqliteStore:
     dialect = "sqlite"
     concurrent = False
 
-    def __init__(self, path: str, *, clock: Clock | None = None, host_id: str = "") -> None:
+    def __init__(
+        self,
+        path: str,
+        *,
+        clock: Clock | None = None,
+        host_id: str = "",
+        mounts: Path = MOUNTS,
+    ) -> None:
         self.path = path
         self.clock = clock or SystemClock()
         self._lock = threading.RLock()
         self._statements = load_statements("sqlite")
         self._writers: WriterLock | None = None
         self._high_water: HighWater | None = None
+        self._latest = 0
+        self._changes = 0
+        self._seen = threading.local()
         in_memory = path == ":memory:"
         if not in_memory:
-            check_place(Path(path))
-            self._writers = WriterLock(Path(path))
+            check_place(Path(path), mounts=mounts)
         try:
-            self._db = open_connection(path, writers=self._writers, now=self.clock.wall_ms())
+            self._db, self._writers = open_connection(path, now=self._now())
             self.key = read_key(self._db)
             self._suspension = Suspension(self.clock)
-            self._data_version = self._version()
             if not in_memory:
                 self._high_water = HighWater(Path(path))
             self._enter(host_id)
@@ -72,9 +80,14 @@ class SqliteStore:
         )
 
     def read(self, name: str, /, **values: Any) -> list[Row]:
-        """Run one statement that only reads; `now` is the wall clock's."""
+        """Run one statement that only reads; a sleep of the machine is accounted for before."""
         with self._lock:
-            values.setdefault("now", self.clock.wall_ms())
+            if not self._db.in_transaction and self._suspension.was_unseen(self._db):
+                with suppress(
+                    BusyError, StoreUnavailableError
+                ):  # a stale answer is better than none
+                    self._write(lambda _: None)
+            values.setdefault("now", self._now())
             try:
                 return list(self._db.execute(self._statements[name], values))
             except apsw.Error as error:
@@ -84,34 +97,48 @@ class SqliteStore:
         """One statement that writes, in a transaction of its own."""
         return self.write(lambda tx: tx.rows(name, **values))
 
-    def join(self, connection: Any) -> SqliteTransaction:
-        """The caller's own transaction on an apsw connection to this file.
+    @contextmanager
+    def join(self, connection: Any) -> Iterator[SqliteTransaction]:
+        """The caller's own transaction on an apsw connection to this file, in a savepoint.
 
         Raises:
-            InvalidError: it isn't an apsw connection in a transaction.
+            InvalidError: it isn't an apsw connection to this store in a transaction.
         """
         if not isinstance(connection, apsw.Connection) or not connection.in_transaction:
             raise InvalidError(
                 "The connection has to be an apsw connection with an open transaction.",
                 next_step="Begin with BEGIN IMMEDIATE; another SQLite library in one process loses writes.",
             )
-        tx = SqliteTransaction(self, connection)
-        tx.begin(self.clock.wall_ms())
-        return tx
+        try:
+            with connection:
+                self._refuse_other(connection)
+                tx = SqliteTransaction(self, connection)
+                tx.begin(self._now())
+                yield tx
+        except RetryRule:
+            raise BusyError(
+                "What was read has changed meanwhile.",
+                next_step="Roll back and begin again.",
+                retry_ms=100,
+            ) from None
+        except apsw.Error as error:
+            raise translate(error, path=self.path) from error
 
     def notify(self) -> None:
-        """Nothing to do: waiters see the file's data version move."""
+        """Wake the waiters of this process; those of others see the file's data version move."""
+        self._changes += 1
 
     def wait(self, milliseconds: int) -> None:
-        """Return when another connection has committed, or after `milliseconds`."""
+        """Return when somebody has committed or notified, or after `milliseconds`."""
         until = self.clock.boottime_ms() + milliseconds
-        while self.clock.boottime_ms() < until:
+        while (left := until - self.clock.boottime_ms()) > 0:
             with self._lock:
-                version = self._version()
-            if version != self._data_version:
-                self._data_version = version
+                state = (self._version(), self._changes)
+            known = getattr(self._seen, "state", state)
+            self._seen.state = state
+            if state != known:
                 return
-            self.clock.wait(min(POLL_MS, max(1, until - self.clock.boottime_ms())))
+            self.clock.wait(min(POLL_MS, left))
 
     def backup(self, target: Path) -> None:
         """Copy the whole store into the new file `target`, while others go on writing."""
@@ -139,8 +166,8 @@ class SqliteStore:
         tx = SqliteTransaction(self)
         try:
             self._db.execute("BEGIN IMMEDIATE")
-            tx.begin(self.clock.wall_ms())
-            self._suspension.extend_leases(tx)
+            tx.begin(self._now())
+            slept = self._suspension.extend_leases(tx)
             answer = rule(tx)
             self._db.execute("COMMIT")
         except apsw.Error as error:
@@ -149,6 +176,7 @@ class SqliteStore:
         except BaseException:
             self._roll_back()
             raise
+        self._suspension.accounted(slept)
         if tx.granted and self._high_water is not None:
             self._high_water.raise_to(self._last_lease())
         return answer
@@ -157,17 +185,42 @@ class SqliteStore:
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
 
+    def _now(self) -> int:
+        """The wall clock, which doesn't go back as long as this process lives.
+
+        Across processes the repository's floor keeps it from going back.
+        """
+        self._latest = max(self._latest, self.clock.wall_ms())
+        return self._latest
+
     def _enter(self, host_id: str) -> None:
         """What a store needs before its first grant: a new term when rewound, the dead of a reboot."""
-        behind = self._high_water is not None and self._high_water.read() > self._last_lease()
 
         def rule(tx: SqliteTransaction) -> None:
-            if behind:
-                tx.rows("new_term")
+            # Under the lock: of two processes that open a rewound store, one makes the new term.
+            high = self._rewound_from()
+            if high:
+                tx.rows("new_term", high=high)
             self._suspension.note_boot(tx, host_id=host_id)
 
-        if behind or self._suspension.needs_mark(self._db):
+        if self._rewound_from() or self._suspension.needs_mark(self._db):
             self._write(rule)
+
+    def _rewound_from(self) -> int:
+        """The highest lease on record outside of the store when the store is behind it, else 0."""
+        high = self._high_water.read() if self._high_water is not None else 0
+        return high if high > self._last_lease() else 0
+
+    def _refuse_other(self, connection: apsw.Connection) -> None:
+        try:
+            key = read_key(connection)
+        except (apsw.SQLError, StoreCorruptError):
+            key = -1
+        if key != self.key:
+            raise InvalidError(
+                "The connection is on another database than this store's.",
+                next_step=f"Open it on {self.path}.",
+            )
 
     def _last_lease(self) -> int:
         row = self._db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'lease'").fetchone()

@@ -32,13 +32,30 @@ class Suspension:
         row = db.execute("SELECT value FROM meta WHERE key = 'boot_id'").fetchone()
         return row is None or row[0] != self._boot_id
 
-    def extend_leases(self, tx: SqliteTransaction) -> None:
-        """Account for sleep that nobody has accounted for; one comparison when there was none."""
+    def was_unseen(self, db: apsw.Connection) -> bool:
+        """Whether the machine slept and no write has accounted for it yet; reads only."""
+        slept = self._clock.suspended_ms()
+        if self._seen is None:
+            row = db.execute("SELECT value FROM meta WHERE key = 'slept_ms'").fetchone()
+            self._seen = slept if row is None else int(row[0])
+        return slept - self._seen >= NOTICED_MS
+
+    def extend_leases(self, tx: SqliteTransaction) -> int | None:
+        """Account for sleep that nobody has accounted for; one comparison when there was none.
+
+        What it returns belongs to `accounted`, once the transaction is committed: rolled back, the
+        leases weren't extended.
+        """
         slept = self._clock.suspended_ms()
         if self._seen is not None and slept - self._seen < NOTICED_MS:
-            return
+            return None
         tx.rows("extend_for_suspend", boot_id=self._boot_id, slept=slept, noticed=NOTICED_MS)
-        self._seen = slept
+        return slept
+
+    def accounted(self, slept: int | None) -> None:
+        """Remember what a committed transaction accounted for."""
+        if slept is not None:
+            self._seen = slept
 
     def note_boot(self, tx: SqliteTransaction, *, host_id: str) -> None:
         """Record this boot; leases of `host_id`'s earlier boots are over, with that as the proof."""

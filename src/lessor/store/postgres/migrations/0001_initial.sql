@@ -75,6 +75,8 @@ CREATE TABLE lessor.usage_limit (
 );
 
 -- What changes while a task lives, and nothing else: each update of a row touches all its indexes.
+-- `needed` moves whenever another task's need of this one comes or goes: a completion that began before
+-- sees that its reading of the dependencies is old, and begins again.
 -- No foreign keys on task, lease and scope: their checks would share-lock repository and worker
 -- rows outside the lock order; ids come from the same transaction that read the rows.
 CREATE TABLE lessor.task (
@@ -86,6 +88,7 @@ CREATE TABLE lessor.task (
   due smallint NOT NULL CHECK (due IN (0, 1)),
   run_at_ms bigint NOT NULL,
   needs_left bigint NOT NULL DEFAULT 0 CHECK (needs_left >= 0),
+  needed bigint NOT NULL DEFAULT 0,
   waiting_on bigint,
   parked_fence bigint,
   parked_ms bigint,
@@ -94,14 +97,14 @@ CREATE TABLE lessor.task (
   limit_key text COLLATE "C",
   unique_key text COLLATE "C",
   branch text COLLATE "C",
-  effects text COLLATE "C" NOT NULL,
+  effects text COLLATE "C" NOT NULL CHECK (effects IN ('read-only', 'workspace', 'idempotent', 'brokered', 'unsafe', 'undeclared')),
   progress smallint NOT NULL CHECK (progress IN (0, 1)),
   globs smallint NOT NULL DEFAULT 0 CHECK (globs IN (0, 1)),
   epoch bigint NOT NULL DEFAULT 0 CHECK (epoch >= 0),
   attempts bigint NOT NULL DEFAULT 0 CHECK (attempts >= 0),
   charged bigint NOT NULL DEFAULT 0 CHECK (charged >= 0),
   max_attempts bigint NOT NULL CHECK (max_attempts > 0),
-  stage text COLLATE "C" NOT NULL DEFAULT 'none',
+  stage text COLLATE "C" NOT NULL DEFAULT 'none' CHECK (stage IN ('none', 'submitted', 'unverified', 'verified', 'pushed', 'landed')),
   error_print text COLLATE "C",
   same_errors bigint NOT NULL DEFAULT 0,
   events bigint NOT NULL DEFAULT 0,
@@ -182,7 +185,7 @@ CREATE TABLE lessor.lease (
   environment_id bigint,
   renew_request text COLLATE "C",
   ended_ms bigint,
-  end_reason text COLLATE "C",
+  end_reason text COLLATE "C" CHECK (end_reason IN ('completed', 'failed', 'released', 'asked', 'cancelled', 'lapsed', 'gone', 'forced', 'granted')),
   end_digest text COLLATE "C",
   acknowledged_ms bigint,
   proof text COLLATE "C",
@@ -286,7 +289,8 @@ CREATE TABLE lessor.request (
   PRIMARY KEY (actor, request_id)
 );
 
--- Invariant 6 by the database: terminal stays terminal, epochs only grow, an ended lease stays ended.
+-- Invariant 6 by the database: terminal stays terminal, epochs and fences only grow, an ended lease
+-- stays ended, and nothing of an unfinished task is deleted.
 CREATE FUNCTION lessor.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   RAISE EXCEPTION '%', TG_NAME USING ERRCODE = '23514', CONSTRAINT = TG_NAME;
@@ -297,10 +301,29 @@ CREATE TRIGGER task_terminal_stays_terminal BEFORE UPDATE OF status ON lessor.ta
 CREATE TRIGGER task_epoch_only_grows BEFORE UPDATE OF epoch ON lessor.task FOR EACH ROW
   WHEN (NEW.epoch < OLD.epoch) EXECUTE FUNCTION lessor.refuse();
 CREATE TRIGGER lease_stays_ended BEFORE UPDATE OF ended_ms, expires_ms ON lessor.lease FOR EACH ROW
-  WHEN (OLD.ended_ms IS NOT NULL AND (NEW.ended_ms IS NULL OR NEW.expires_ms <> OLD.expires_ms))
+  WHEN (OLD.ended_ms IS NOT NULL AND (NEW.ended_ms IS DISTINCT FROM OLD.ended_ms OR NEW.expires_ms <> OLD.expires_ms))
   EXECUTE FUNCTION lessor.refuse();
+CREATE TRIGGER repository_only_grows BEFORE UPDATE OF fence, term ON lessor.repository FOR EACH ROW
+  WHEN (NEW.fence < OLD.fence OR NEW.term < OLD.term) EXECUTE FUNCTION lessor.refuse();
 CREATE TRIGGER event_is_append_only BEFORE UPDATE ON lessor.event FOR EACH ROW
   EXECUTE FUNCTION lessor.refuse();
+
+CREATE FUNCTION lessor.refuse_unfinished() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF EXISTS (
+    SELECT 1 FROM lessor.task AS t
+    WHERE t.id = OLD.task_id AND t.status NOT IN ('succeeded', 'failed', 'cancelled')
+  ) THEN
+    RAISE EXCEPTION '%', TG_NAME USING ERRCODE = '23514', CONSTRAINT = TG_NAME;
+  END IF;
+  RETURN OLD;
+END $$;
+CREATE TRIGGER task_deleted_only_when_terminal BEFORE DELETE ON lessor.task FOR EACH ROW
+  WHEN (OLD.status NOT IN ('succeeded', 'failed', 'cancelled')) EXECUTE FUNCTION lessor.refuse();
+CREATE TRIGGER lease_deleted_only_when_terminal BEFORE DELETE ON lessor.lease FOR EACH ROW
+  EXECUTE FUNCTION lessor.refuse_unfinished();
+CREATE TRIGGER event_deleted_only_when_terminal BEFORE DELETE ON lessor.event FOR EACH ROW
+  EXECUTE FUNCTION lessor.refuse_unfinished();
 
 -- Invariant 2 by the database, for literal paths: globs are decided exactly by the model, under the
 -- repository's lock. Once a statement, over all its new rows; two lookups, never OR.
@@ -326,3 +349,6 @@ BEGIN
 END $$;
 CREATE TRIGGER scope_no_overlap AFTER INSERT ON lessor.scope
   REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT EXECUTE FUNCTION lessor.scope_no_overlap();
+CREATE TRIGGER scope_keeps_its_path
+  BEFORE UPDATE OF repository_id, key, key_end, mode, pattern, ancestors, reserved_rank ON lessor.scope
+  FOR EACH ROW EXECUTE FUNCTION lessor.refuse();

@@ -1,13 +1,41 @@
 -- name: heads
--- The first ready task of each repository, to tell which repositories a claim has to lock.
-SELECT r.id, h.rank, h.id AS task_id
-FROM lessor.repository AS r CROSS JOIN LATERAL (
-  SELECT t.rank, t.id FROM lessor.task AS t
-  WHERE t.queue = :queue AND t.repository_id = r.id AND t.status = 'queued' AND t.due = 1
-    AND t.needs_left = 0 AND t.waiting_on IS NULL
-  ORDER BY t.rank, t.id LIMIT 1
-) AS h
-ORDER BY h.rank, h.id
+-- Where a claim of any repository has to look, best first: the first task of each repository that this
+-- worker may take now, or that a claim there would make ready: one that fell due, one parked on a lease
+-- that has ended, one under a lease that ran out.
+SELECT b.id, b.rank, b.task_id
+FROM (
+  SELECT p.id, p.rank, p.task_id, row_number() OVER (PARTITION BY p.id ORDER BY p.rank, p.task_id) AS place
+  FROM (
+    SELECT r.id, h.rank, h.task_id FROM lessor.repository AS r CROSS JOIN LATERAL (
+      SELECT t.rank, t.id AS task_id FROM lessor.task AS t
+      WHERE t.queue = :queue AND t.repository_id = r.id AND t.status = 'queued' AND t.due = 1
+        AND t.needs_left = 0 AND t.waiting_on IS NULL
+        AND (t.agent IS NULL OR t.agent = :kind)
+        AND (t.capabilities IS NULL OR t.capabilities <@ ARRAY(SELECT json_array_elements_text(:capabilities::json)))
+        AND NOT EXISTS (SELECT 1 FROM lessor.queue AS q WHERE q.name = :queue AND q.paused = 1)
+      ORDER BY t.rank, t.id LIMIT 1
+    ) AS h
+    UNION ALL
+    (SELECT t.repository_id, t.rank, t.id FROM lessor.task AS t
+      WHERE t.status = 'queued' AND t.due = 0 AND t.run_at_ms <= (SELECT lessor.ms())
+      ORDER BY t.run_at_ms, t.id LIMIT 64)
+    UNION ALL
+    SELECT r.id, w.rank, w.id FROM lessor.repository AS r CROSS JOIN LATERAL (
+      SELECT l.id FROM lessor.lease AS l
+      WHERE l.repository_id = r.id AND l.ended_ms IS NOT NULL AND l.drained = 0 ORDER BY l.id LIMIT 8
+    ) AS l CROSS JOIN LATERAL (
+      SELECT t.rank, t.id FROM lessor.task AS t WHERE t.waiting_on = l.id ORDER BY t.rank, t.id LIMIT 1
+    ) AS w
+    UNION ALL
+    SELECT r.id, t.rank, t.id FROM lessor.repository AS r CROSS JOIN LATERAL (
+      SELECT l.task_id FROM lessor.lease AS l
+      WHERE l.repository_id = r.id AND l.ended_ms IS NULL AND l.expires_ms <= (SELECT lessor.ms())
+      ORDER BY l.expires_ms LIMIT 8
+    ) AS l JOIN lessor.task AS t ON t.id = l.task_id
+  ) AS p
+) AS b
+WHERE b.place = 1
+ORDER BY b.rank, b.task_id
 LIMIT 64
 
 -- name: lock_repository_or_skip
@@ -31,12 +59,32 @@ RETURNING id
 -- scalar subquery: as a join it read every live lease (25 ms beside 100,000, instead of one probe).
 SELECT l.id AS lease_id, l.task_id, l.epoch, l.kind, l.worker_id, l.expires_ms, l.proof, t.status, t.effects,
   t.charged, t.max_attempts, t.same_errors, CASE WHEN s.idempotency_key IS NULL THEN 0 ELSE 1 END AS keyed,
-  lessor.ms() AS now
+  greatest(lessor.ms(), (SELECT r.floor_ms FROM lessor.repository AS r WHERE r.id = :repository_id)) AS now
 FROM lessor.lease AS l
 JOIN lessor.task AS t ON t.id = l.task_id
 JOIN lessor.submission AS s ON s.task_id = l.task_id
 WHERE l.repository_id = :repository_id AND l.ended_ms IS NULL
   AND l.expires_ms <= (SELECT greatest(lessor.ms(), r.floor_ms) FROM lessor.repository AS r WHERE r.id = :repository_id)
+ORDER BY l.id
+LIMIT :most
+FOR UPDATE OF l SKIP LOCKED
+
+-- name: lapsed_by_limit
+-- Leases that ran out, in whatever repository, and still count against these limits. Their scopes are
+-- drained by the next claim there, as after every end.
+SELECT l.id AS lease_id, l.task_id, l.epoch, l.kind, l.worker_id, l.expires_ms, l.proof, t.status, t.effects,
+  t.charged, t.max_attempts, t.same_errors, CASE WHEN s.idempotency_key IS NULL THEN 0 ELSE 1 END AS keyed,
+  lessor.ms() AS now
+FROM lessor.lease AS l
+JOIN lessor.task AS t ON t.id = l.task_id
+JOIN lessor.submission AS s ON s.task_id = l.task_id
+WHERE l.ended_ms IS NULL AND l.expires_ms <= (SELECT lessor.ms()) AND l.id IN (
+  SELECT a.id FROM lessor.lease AS a WHERE a.kind = 'lease' AND a.ended_ms IS NULL AND a.queue = :queue
+  UNION ALL
+  SELECT a.id FROM lessor.lease AS a WHERE a.kind = 'lease' AND a.ended_ms IS NULL AND a.agent = :agent
+  UNION ALL
+  SELECT a.id FROM lessor.lease AS a
+  WHERE a.kind = 'lease' AND a.ended_ms IS NULL AND a.limit_key IN (SELECT json_array_elements_text(:keys::json)))
 ORDER BY l.id
 LIMIT :most
 FOR UPDATE OF l SKIP LOCKED
@@ -70,11 +118,11 @@ SELECT (SELECT count(*) FROM d) AS drained, (SELECT count(*) FROM k) AS woken
 -- Ready tasks in order, each with one lease that blocks it where both sides are plain paths. Two
 -- lookups, ancestors by equality and descendants by range: as one OR, PostgreSQL read every scope of
 -- the repository.
-WITH full_key AS (
+WITH full_key AS (  -- a first look, so that nobody scans past a full key; counted again under its lock
   SELECT u.key FROM lessor.usage_limit AS u
   WHERE u.kind = 'key' AND u.maximum <= (
     SELECT count(*) FROM lessor.lease AS l
-    WHERE l.kind = 'lease' AND l.ended_ms IS NULL AND l.limit_key = u.key)
+    WHERE l.kind = 'lease' AND l.ended_ms IS NULL AND l.limit_key = u.key AND l.expires_ms > (SELECT lessor.ms()))
 ), c AS MATERIALIZED (
   SELECT t.id, t.epoch, t.rank, t.agent, t.limit_key, t.branch, t.progress, t.globs
   FROM lessor.task AS t
@@ -84,6 +132,7 @@ WITH full_key AS (
     AND (t.capabilities IS NULL OR t.capabilities <@ ARRAY(SELECT json_array_elements_text(:capabilities::json)))
     AND (t.limit_key IS NULL OR t.limit_key NOT IN (SELECT f.key FROM full_key AS f))
     AND NOT EXISTS (SELECT 1 FROM lessor.queue AS q WHERE q.name = :queue AND q.paused = 1)
+    AND NOT EXISTS (SELECT 1 FROM lessor.worker AS w WHERE w.id = :worker_id AND w.retired_ms IS NOT NULL)
   ORDER BY t.rank, t.id
   LIMIT :most
 )
@@ -137,6 +186,7 @@ CROSS JOIN LATERAL (
 ) AS p
 
 -- name: oldest_parked
+-- Whose turn may have to be reserved: the one parked longest that a live worker could do.
 SELECT t.id AS task_id, t.rank, t.parked_fence, t.parked_ms,
   coalesce(q.overtake_limit, 20) AS overtake_limit, coalesce(q.overtake_ms, 600000) AS overtake_ms,
   CASE WHEN EXISTS (
@@ -144,27 +194,41 @@ SELECT t.id AS task_id, t.rank, t.parked_fence, t.parked_ms,
     WHERE l.repository_id = :repository_id AND l.kind = 'reservation' AND l.ended_ms IS NULL) THEN 1 ELSE 0 END AS reserved
 FROM lessor.task AS t LEFT JOIN lessor.queue AS q ON q.name = t.queue
 WHERE t.repository_id = :repository_id AND t.waiting_on IS NOT NULL AND coalesce(q.paused, 0) = 0
+  AND (t.agent IS NULL AND t.capabilities IS NULL OR EXISTS (
+    SELECT 1 FROM lessor.worker AS w
+    WHERE w.retired_ms IS NULL AND (t.agent IS NULL OR w.kind = t.agent)
+      AND (t.capabilities IS NULL OR t.capabilities <@ w.capabilities)))
 ORDER BY t.parked_fence, t.id
 LIMIT 1
 
+-- name: lock_queue
+-- Before a turn is reserved: a pause that is under way comes first, a later one sees the reservation.
+INSERT INTO lessor.queue AS q (name)
+SELECT t.queue FROM lessor.task AS t WHERE t.id = :task_id
+ON CONFLICT (name) DO UPDATE SET name = excluded.name
+RETURNING paused
+
 -- name: reserve
 -- A reservation isn't a grant: it takes no fence of its own, and blocks only the same or lower priority.
-WITH l AS (
+-- The task's row is locked first, and the queue's is read as it is now: a cancel or a pause that came
+-- in between leaves nothing to reserve.
+WITH u AS (
+  UPDATE lessor.task AS t SET parked_fence = :fence, parked_ms = :at_ms, events = t.events + 1
+  WHERE t.id = :task_id AND t.status = 'queued' AND t.waiting_on IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM lessor.queue AS q WHERE q.name = t.queue AND q.paused = 1)
+  RETURNING t.id, t.repository_id, t.queue, t.rank, t.events, t.epoch
+), l AS (
   INSERT INTO lessor.lease AS l (
     kind, repository_id, task_id, epoch, fence, term, ttl_ms, granted_ms, renewed_ms, expires_ms, max_until_ms,
     queue, agent, label)
-  SELECT 'reservation', t.repository_id, t.id, t.epoch, :fence, 0, :ttl_ms, :at_ms, :at_ms,
-    :at_ms + :ttl_ms, :at_ms + :ttl_ms, t.queue, '', ''
-  FROM lessor.task AS t WHERE t.id = :task_id
+  SELECT 'reservation', u.repository_id, u.id, u.epoch, :fence, 0, :ttl_ms, :at_ms, :at_ms,
+    :at_ms + :ttl_ms, :at_ms + :ttl_ms, u.queue, '', ''
+  FROM u
   RETURNING l.id
 ), s AS (
   INSERT INTO lessor.scope (lease_id, ord, repository_id, task_id, text, key, key_end, mode, pattern, ancestors, fence, reserved_rank)
-  SELECT l.id, ts.ord, :repository_id, ts.task_id, ts.text, ts.key, ts.key_end, ts.mode, ts.pattern, ts.ancestors, :fence, t.rank
-  FROM l, lessor.task AS t JOIN lessor.task_scope AS ts ON ts.task_id = t.id
-  WHERE t.id = :task_id
-), u AS (
-  UPDATE lessor.task AS t SET parked_fence = :fence, parked_ms = :at_ms, events = t.events + 1
-  WHERE t.id = :task_id RETURNING t.id, t.events, t.epoch
+  SELECT l.id, ts.ord, :repository_id, ts.task_id, ts.text, ts.key, ts.key_end, ts.mode, ts.pattern, ts.ancestors, :fence, u.rank
+  FROM l, u JOIN lessor.task_scope AS ts ON ts.task_id = u.id
 ), e AS (
   INSERT INTO lessor.event (task_id, n, at_ms, kind, epoch, facts)
   SELECT u.id, u.events, :at_ms, 'reserved', u.epoch, '{}' FROM u

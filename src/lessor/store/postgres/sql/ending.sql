@@ -1,6 +1,8 @@
 -- name: complete_leases
 -- All rows are locked by id in l, counted in locked, and only then is the clock read: judged row by
--- row, a list's first item could run out while the second's lock was awaited.
+-- row, a list's first item could run out while the second's lock was awaited. A submit or an amendment
+-- that committed while this waited for a task's row isn't in this statement's snapshot: `needed` has
+-- moved, and the statement begins again.
 WITH x AS MATERIALIZED (
   SELECT * FROM json_to_recordset(:rows::json) AS x(
     ord bigint, task_id bigint, epoch bigint, worker_id bigint, token_hash text, digest text, result text, stage text, facts text)
@@ -16,7 +18,8 @@ WITH x AS MATERIALIZED (
 ), n AS MATERIALIZED (
   SELECT lessor.ms() AS now FROM locked
 ), picked AS MATERIALIZED (
-  SELECT l.*, n.now FROM l, n WHERE l.mine AND l.ended_ms IS NULL AND n.now < l.expires_ms
+  SELECT l.*, n.now, t.needed FROM l CROSS JOIN n JOIN lessor.task AS t ON t.id = l.task_id
+  WHERE l.mine AND l.ended_ms IS NULL AND n.now < l.expires_ms
 ), ended AS (
   UPDATE lessor.lease AS e
   SET ended_ms = p.now, end_reason = 'completed', end_digest = p.digest, result = p.result,
@@ -26,7 +29,7 @@ WITH x AS MATERIALIZED (
   UPDATE lessor.task AS t
   SET status = :status, stage = p.stage, finished_ms = p.now, events = t.events + 1
   FROM picked AS p WHERE t.id = p.task_id
-  RETURNING t.id, t.events, p.epoch, p.now, p.facts
+  RETURNING t.id, t.events, t.needed, p.epoch, p.now, p.facts
 ), e AS (
   INSERT INTO lessor.event (task_id, n, at_ms, kind, epoch, facts)
   SELECT id, events, now, 'completed', epoch, facts FROM moved
@@ -44,7 +47,12 @@ SELECT x.ord, CASE WHEN p.id IS NULL THEN 0 ELSE 1 END AS done, l.id AS lease_id
   CASE WHEN l.mine THEN 1 ELSE 0 END AS mine, l.ended_ms, l.end_reason, l.end_digest, l.expires_ms, n.now,
   CASE WHEN EXISTS (SELECT 1 FROM freed) OR EXISTS (SELECT 1 FROM lessor.task AS w WHERE w.waiting_on = l.id)
     THEN 1 ELSE 0 END AS wakes
-FROM x CROSS JOIN n LEFT JOIN l ON l.ord = x.ord LEFT JOIN picked AS p ON p.ord = x.ord
+FROM (
+  SELECT lessor.expect(
+    coalesce((SELECT sum(m.needed) FROM moved AS m), 0)::bigint,
+    coalesce((SELECT sum(p.needed) FROM picked AS p), 0)::bigint) AS needed
+) AS checked CROSS JOIN x CROSS JOIN n LEFT JOIN l ON l.ord = x.ord LEFT JOIN picked AS p ON p.ord = x.ord
+WHERE checked.needed >= 0
 ORDER BY x.ord
 
 -- name: renew_leases
@@ -123,7 +131,8 @@ LEFT JOIN lessor.submission AS s ON s.task_id = x.task_id
 ORDER BY x.ord
 
 -- name: end_leases
--- Leases that this transaction has locked end, and their tasks move as decided.
+-- Leases that this transaction has locked end, and their tasks move as decided. An end that isn't a
+-- failure leaves the last failure's fingerprint as it is.
 WITH x AS MATERIALIZED (
   SELECT * FROM json_to_recordset(:rows::json) AS x(
     lease_id bigint, task_id bigint, reason text, digest text, result text, proof text, moves bigint, status text,
@@ -139,7 +148,8 @@ WITH x AS MATERIALIZED (
   UPDATE lessor.task AS t
   SET status = x.status, charged = t.charged + x.charge, due = coalesce(x.due, t.due),
     run_at_ms = coalesce(x.run_at_ms, t.run_at_ms), queued_ms = coalesce(x.queued_ms, t.queued_ms),
-    finished_ms = x.finished_ms, error_print = x.error_print, same_errors = x.same_errors, events = t.events + 1
+    finished_ms = x.finished_ms, error_print = coalesce(x.error_print, t.error_print),
+    same_errors = coalesce(x.same_errors, t.same_errors), events = t.events + 1
   FROM x JOIN ended AS e ON e.id = x.lease_id
   WHERE t.id = x.task_id AND x.moves = 1
   RETURNING t.id, t.events, e.epoch, x.kind, x.facts
@@ -162,10 +172,21 @@ WITH l AS (
 UPDATE lessor.scope AS s SET lease_id = l.id FROM l WHERE s.lease_id = :lease_id
 
 -- name: acknowledge
-UPDATE lessor.lease SET acknowledged_ms = coalesce(acknowledged_ms, lessor.ms())
-WHERE task_id = :task_id AND epoch = :epoch AND kind = 'lease' AND worker_id = :worker_id
-  AND token_hash = :token_hash AND ended_ms IS NOT NULL
-RETURNING id, end_reason
+WITH l AS (
+  UPDATE lessor.lease SET acknowledged_ms = lessor.ms()
+  WHERE task_id = :task_id AND epoch = :epoch AND kind = 'lease' AND worker_id = :worker_id
+    AND token_hash = :token_hash AND ended_ms IS NOT NULL AND acknowledged_ms IS NULL
+  RETURNING task_id, acknowledged_ms, end_reason
+), u AS (
+  UPDATE lessor.task AS t SET events = t.events + 1 FROM l WHERE t.id = l.task_id
+  RETURNING t.id, t.events, l.acknowledged_ms
+), e AS (
+  INSERT INTO lessor.event (task_id, n, at_ms, kind, epoch, facts)
+  SELECT u.id, u.events, u.acknowledged_ms, 'acknowledged', :epoch, :facts FROM u
+)
+SELECT l.id, l.end_reason FROM lessor.lease AS l
+WHERE l.task_id = :task_id AND l.epoch = :epoch AND l.kind = 'lease' AND l.worker_id = :worker_id
+  AND l.token_hash = :token_hash AND l.ended_ms IS NOT NULL
 
 -- name: refusal
 -- The facts of the other side: who holds the task now.

@@ -11,6 +11,7 @@ WITH c AS MATERIALIZED (
       AND (t.capabilities IS NULL OR t.capabilities <@ ARRAY(SELECT json_array_elements_text(:capabilities::json)))
       AND NOT EXISTS (SELECT 1 FROM lessor.queue AS q WHERE q.name = :queue AND q.paused = 1)
       AND NOT EXISTS (SELECT 1 FROM lessor.usage_limit)
+      AND NOT EXISTS (SELECT 1 FROM lessor.worker AS w WHERE w.id = :worker_id AND w.retired_ms IS NOT NULL)
     ORDER BY t.rank, t.id
     LIMIT :wanted
     FOR UPDATE OF t SKIP LOCKED
@@ -69,17 +70,5 @@ WITH known AS (
 ), leases AS (
   UPDATE lessor.lease SET expires_ms = least(expires_ms, lessor.ms()), proof = 'rewound'
   WHERE EXISTS (SELECT 1 FROM rewound) AND ended_ms IS NULL RETURNING id
-)
-SELECT count(*) AS terms FROM terms
-
--- name: new_term
-WITH terms AS (
-  UPDATE lessor.repository SET term = term + 1 RETURNING id
-), epochs AS (
-  UPDATE lessor.task SET epoch = epoch + 1000
-  WHERE status NOT IN ('succeeded', 'failed', 'cancelled') RETURNING id
-), leases AS (
-  UPDATE lessor.lease SET expires_ms = least(expires_ms, lessor.ms()), proof = 'rewound'
-  WHERE ended_ms IS NULL RETURNING id
 )
 SELECT count(*) AS terms FROM terms

@@ -7,9 +7,6 @@ VALUES (:canonical, :name, :fold_case, :normalize)
 ON CONFLICT (canonical) DO UPDATE SET name = r.name
 RETURNING id, canonical, name, fold_case, normalize, fence, term
 
--- name: repository_by_key
-SELECT id, canonical, name, fold_case, normalize, fence, term FROM lessor.repository WHERE canonical = :canonical AND id > 0
-
 -- name: repository_by_id
 SELECT id, canonical, name, fold_case, normalize, fence, term FROM lessor.repository WHERE id = :repository_id AND id > 0
 
@@ -65,6 +62,17 @@ UPDATE lessor.lease AS l SET ended_ms = lessor.ms(), end_reason = 'released'
 WHERE l.queue = :queue AND l.kind = 'reservation' AND l.ended_ms IS NULL
 RETURNING l.id
 
+-- name: end_unserved_reservations
+-- Turns reserved for tasks that no worker which hasn't retired could do.
+UPDATE lessor.lease AS l SET ended_ms = lessor.ms(), end_reason = 'released'
+WHERE l.kind = 'reservation' AND l.ended_ms IS NULL AND EXISTS (
+  SELECT 1 FROM lessor.task AS t
+  WHERE t.id = l.task_id AND (t.agent IS NOT NULL OR t.capabilities IS NOT NULL) AND NOT EXISTS (
+    SELECT 1 FROM lessor.worker AS w
+    WHERE w.retired_ms IS NULL AND (t.agent IS NULL OR w.kind = t.agent)
+      AND (t.capabilities IS NULL OR t.capabilities <@ w.capabilities)))
+RETURNING l.id
+
 -- name: put_limit
 INSERT INTO lessor.usage_limit (kind, key, maximum) VALUES (:kind, :key, :maximum)
 ON CONFLICT (kind, key) DO UPDATE SET maximum = excluded.maximum
@@ -82,12 +90,13 @@ FOR UPDATE
 
 -- name: limit_usage
 -- Counted, not kept: under the limit's lock every other claim has committed, and an end only lowers it.
+-- The clock is read here, after that lock.
 SELECT u.kind, u.key, u.maximum,
   CASE u.kind
     WHEN 'queue' THEN (SELECT count(*) FROM lessor.lease AS l WHERE l.kind = 'lease' AND l.ended_ms IS NULL AND l.queue = u.key)
     WHEN 'agent' THEN (SELECT count(*) FROM lessor.lease AS l WHERE l.kind = 'lease' AND l.ended_ms IS NULL AND l.agent = u.key)
     ELSE (SELECT count(*) FROM lessor.lease AS l WHERE l.kind = 'lease' AND l.ended_ms IS NULL AND l.limit_key = u.key)
-  END AS holding
+  END AS holding, lessor.ms() AS now
 FROM lessor.usage_limit AS u
 WHERE (u.kind = 'queue' AND u.key = :queue) OR (u.kind = 'agent' AND u.key = :agent)
   OR (u.kind = 'key' AND u.key IN (SELECT json_array_elements_text(:keys::json)))

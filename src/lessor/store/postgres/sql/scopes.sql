@@ -53,19 +53,28 @@ INSERT INTO lessor.event (task_id, n, at_ms, kind, epoch, facts)
 SELECT u.id, u.events, :at_ms, 'widened', :epoch, :facts FROM u
 RETURNING n
 
+-- name: keep_scopes
+-- Before a task's scopes are replaced: what its latest lease held stays on record under that lease's fence.
+INSERT INTO lessor.widening (repository_id, fence, ord, lease_id, task_id, text, key, mode, pattern)
+SELECT l.repository_id, l.fence, ts.ord, l.id, ts.task_id, ts.text, ts.key, ts.mode, ts.pattern
+FROM lessor.task AS t
+JOIN lessor.lease AS l ON l.task_id = t.id AND l.kind = 'lease' AND l.epoch = (
+  SELECT max(m.epoch) FROM lessor.lease AS m WHERE m.task_id = :task_id AND m.kind = 'lease')
+JOIN lessor.task_scope AS ts ON ts.task_id = t.id
+WHERE t.id = :task_id
+ON CONFLICT (repository_id, fence, ord) DO NOTHING
+
 -- name: last_scope_ord
 SELECT coalesce(max(ts.ord), -1) AS ord FROM lessor.task_scope AS ts WHERE ts.task_id = :task_id
 
 -- name: taken_since
--- Scopes of other tasks' grants and widenings after :fence, ended or not.
+-- Scopes of other tasks' grants and widenings after :fence, ended or not. A later lease of a task holds
+-- what its earlier ones widened to, so all of the task's scopes count.
 SELECT l.id AS lease_id, l.task_id, l.fence, ts.text, ts.key, ts.mode, ts.pattern
-FROM lessor.lease AS l JOIN lessor.task_scope AS ts ON ts.task_id = l.task_id AND ts.widened = 0
+FROM lessor.lease AS l JOIN lessor.task_scope AS ts ON ts.task_id = l.task_id
 WHERE l.repository_id = :repository_id AND l.fence > :fence AND l.kind = 'lease' AND l.task_id <> :task_id
 UNION ALL
 SELECT w.lease_id, w.task_id, w.fence, w.text, w.key, w.mode, w.pattern
 FROM lessor.widening AS w
 WHERE w.repository_id = :repository_id AND w.fence > :fence AND w.task_id <> :task_id
 ORDER BY fence
-
--- name: ack_fence
-SELECT l.fence FROM lessor.lease AS l WHERE l.id = :lease_id

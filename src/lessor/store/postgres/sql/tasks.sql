@@ -85,11 +85,12 @@ JOIN lessor.task AS t ON t.queue = x.queue AND t.unique_key = x.unique_key
   AND t.status NOT IN ('succeeded', 'failed', 'cancelled')
 JOIN lessor.submission AS s ON s.task_id = t.id
 
--- name: unfinished_by_branch
-SELECT t.id AS task_id, s.number
+-- name: branch_owners
+SELECT t.branch, t.id AS task_id, s.number
 FROM lessor.task AS t JOIN lessor.submission AS s ON s.task_id = t.id
-WHERE t.repository_id = :repository_id AND t.branch = :branch
+WHERE t.repository_id = :repository_id AND t.branch IN (SELECT json_array_elements_text(:branches::json))
   AND t.status NOT IN ('succeeded', 'failed', 'cancelled')
+ORDER BY t.id
 
 -- name: lock_tasks
 SELECT t.id AS task_id, t.status, t.epoch, t.repository_id, t.needs_left, t.charged, t.queue, t.rank, t.waiting_on
@@ -99,14 +100,15 @@ ORDER BY t.id
 FOR UPDATE OF t
 
 -- name: move_tasks
--- Guarded by the state that was read: a task that moved meanwhile isn't counted.
+-- Guarded by the state that was read: a task that moved meanwhile isn't counted. What it was passed by
+-- while it couldn't run isn't held against the others: its waiting begins anew.
 WITH x AS MATERIALIZED (
   SELECT * FROM json_to_recordset(:rows::json) AS x(
     task_id bigint, from_status text, status text, queued_ms bigint, finished_ms bigint, due bigint, run_at_ms bigint,
     charged bigint, kind text, facts text)
 ), moved AS (
   UPDATE lessor.task AS t
-  SET status = x.status, waiting_on = NULL, queued_ms = coalesce(x.queued_ms, t.queued_ms),
+  SET status = x.status, waiting_on = NULL, parked_fence = NULL, parked_ms = NULL, queued_ms = coalesce(x.queued_ms, t.queued_ms),
     finished_ms = x.finished_ms, due = coalesce(x.due, t.due), run_at_ms = coalesce(x.run_at_ms, t.run_at_ms),
     charged = coalesce(x.charged, t.charged), same_errors = CASE WHEN x.charged = 0 THEN 0 ELSE t.same_errors END,
     events = t.events + 1
@@ -119,10 +121,11 @@ WITH x AS MATERIALIZED (
 SELECT id AS task_id FROM moved
 
 -- name: end_side_leases
--- Reservations and holds of tasks that no longer want their turn.
+-- Reservations and holds of tasks that no longer want their turn. After the tasks' own locks, against
+-- the order: a claim that was reserving meanwhile has committed by then, and its reservation is seen.
 UPDATE lessor.lease AS l SET ended_ms = :at_ms, end_reason = :reason
 WHERE l.task_id IN (SELECT value::bigint FROM json_array_elements_text(:tasks::json))
-  AND l.kind <> 'lease' AND l.ended_ms IS NULL
+  AND l.kind IN (SELECT json_array_elements_text(:kinds::json)) AND l.ended_ms IS NULL
 RETURNING l.id
 
 -- name: amend_task
@@ -140,12 +143,14 @@ RETURNING task_id
 -- name: append_prompt
 UPDATE lessor.submission SET prompt = prompt || :addition WHERE task_id = :task_id RETURNING task_id
 
--- name: set_stage
-UPDATE lessor.task AS t SET stage = :stage WHERE t.id = :task_id RETURNING t.stage
-
--- name: finished_needs
--- How many of the tasks that others need have already succeeded; locked, so that none ends in between.
-SELECT t.id AS task_id, t.status, t.repository_id FROM lessor.task AS t
-WHERE t.id IN (SELECT value::bigint FROM json_array_elements_text(:tasks::json))
-ORDER BY t.id
-FOR SHARE OF t
+-- name: note_needs
+-- Lock what others need or no longer need, by id, so that none of it ends in between, and mark it, so
+-- that a completion which is already waiting for the row reads the dependencies again.
+WITH l AS MATERIALIZED (
+  SELECT t.id FROM lessor.task AS t
+  WHERE t.id IN (SELECT value::bigint FROM json_array_elements_text(:tasks::json))
+  ORDER BY t.id
+  FOR UPDATE OF t
+)
+UPDATE lessor.task AS t SET needed = t.needed + 1 FROM l WHERE t.id = l.id
+RETURNING t.id AS task_id, t.status, t.repository_id

@@ -66,6 +66,8 @@ CREATE TABLE usage_limit (
 ) STRICT, WITHOUT ROWID;
 
 -- What changes while a task lives, and nothing else: each update of a row touches all its indexes.
+-- `needed` moves whenever another task's need of this one comes or goes; PostgreSQL's completion
+-- tells by it that its reading of the dependencies is old.
 -- No foreign keys on task, lease and scope: their checks would share-lock repository and worker
 -- rows outside the lock order; ids come from the same transaction that read the rows.
 CREATE TABLE task (
@@ -77,6 +79,7 @@ CREATE TABLE task (
   due INTEGER NOT NULL CHECK (due IN (0, 1)),
   run_at_ms INTEGER NOT NULL,
   needs_left INTEGER NOT NULL DEFAULT 0 CHECK (needs_left >= 0),
+  needed INTEGER NOT NULL DEFAULT 0,
   waiting_on INTEGER,
   parked_fence INTEGER,
   parked_ms INTEGER,
@@ -85,14 +88,14 @@ CREATE TABLE task (
   limit_key TEXT,
   unique_key TEXT,
   branch TEXT,
-  effects TEXT NOT NULL,
+  effects TEXT NOT NULL CHECK (effects IN ('read-only', 'workspace', 'idempotent', 'brokered', 'unsafe', 'undeclared')),
   progress INTEGER NOT NULL CHECK (progress IN (0, 1)),
   globs INTEGER NOT NULL DEFAULT 0 CHECK (globs IN (0, 1)),
   epoch INTEGER NOT NULL DEFAULT 0 CHECK (epoch >= 0),
   attempts INTEGER NOT NULL DEFAULT 0 CHECK (attempts >= 0),
   charged INTEGER NOT NULL DEFAULT 0 CHECK (charged >= 0),
   max_attempts INTEGER NOT NULL CHECK (max_attempts > 0),
-  stage TEXT NOT NULL DEFAULT 'none',
+  stage TEXT NOT NULL DEFAULT 'none' CHECK (stage IN ('none', 'submitted', 'unverified', 'verified', 'pushed', 'landed')),
   error_print TEXT,
   same_errors INTEGER NOT NULL DEFAULT 0,
   events INTEGER NOT NULL DEFAULT 0,
@@ -112,7 +115,14 @@ CREATE UNIQUE INDEX task_one_unfinished_per_branch ON task (repository_id, branc
 CREATE UNIQUE INDEX task_one_unfinished_per_key ON task (queue, unique_key)
   WHERE unique_key IS NOT NULL AND status NOT IN ('succeeded', 'failed', 'cancelled');
 
--- Invariant 6 by the database: terminal stays terminal, epochs only grow.
+-- Invariant 6 by the database: terminal stays terminal, epochs and fences only grow, an ended lease
+-- stays ended, and nothing of an unfinished task is deleted.
+CREATE TRIGGER repository_only_grows BEFORE UPDATE OF fence, term ON repository
+WHEN NEW.fence < OLD.fence OR NEW.term < OLD.term
+BEGIN SELECT RAISE(ABORT, 'repository_only_grows'); END;
+CREATE TRIGGER task_deleted_only_when_terminal BEFORE DELETE ON task
+WHEN OLD.status NOT IN ('succeeded', 'failed', 'cancelled')
+BEGIN SELECT RAISE(ABORT, 'task_deleted_only_when_terminal'); END;
 CREATE TRIGGER task_terminal_stays_terminal BEFORE UPDATE OF status ON task
 WHEN OLD.status IN ('succeeded', 'failed', 'cancelled') AND NEW.status <> OLD.status
 BEGIN SELECT RAISE(ABORT, 'task_terminal_stays_terminal'); END;
@@ -181,7 +191,7 @@ CREATE TABLE lease (
   environment_id INTEGER,
   renew_request TEXT,
   ended_ms INTEGER,
-  end_reason TEXT,
+  end_reason TEXT CHECK (end_reason IN ('completed', 'failed', 'released', 'asked', 'cancelled', 'lapsed', 'gone', 'forced', 'granted')),
   end_digest TEXT,
   acknowledged_ms INTEGER,
   proof TEXT,
@@ -206,8 +216,11 @@ CREATE INDEX lease_live_by_key ON lease (limit_key) WHERE kind = 'lease' AND end
 CREATE INDEX lease_by_task ON lease (task_id, id) WHERE kind <> 'lease';
 
 CREATE TRIGGER lease_stays_ended BEFORE UPDATE OF ended_ms, expires_ms ON lease
-WHEN OLD.ended_ms IS NOT NULL AND (NEW.ended_ms IS NULL OR NEW.expires_ms <> OLD.expires_ms)
+WHEN OLD.ended_ms IS NOT NULL AND (NEW.ended_ms IS NOT OLD.ended_ms OR NEW.expires_ms <> OLD.expires_ms)
 BEGIN SELECT RAISE(ABORT, 'lease_stays_ended'); END;
+CREATE TRIGGER lease_deleted_only_when_terminal BEFORE DELETE ON lease
+WHEN EXISTS (SELECT 1 FROM task AS t WHERE t.id = OLD.task_id AND t.status NOT IN ('succeeded', 'failed', 'cancelled'))
+BEGIN SELECT RAISE(ABORT, 'lease_deleted_only_when_terminal'); END;
 
 -- A path is blocked exactly while its row is here.
 CREATE TABLE scope (
@@ -246,6 +259,10 @@ BEGIN
     AND s.lease_id <> NEW.lease_id AND s.pattern IS NULL AND s.reserved_rank IS NULL
     AND (s.mode = 'w' OR NEW.mode = 'w');
 END;
+
+CREATE TRIGGER scope_keeps_its_path
+BEFORE UPDATE OF repository_id, key, key_end, mode, pattern, ancestors, reserved_rank ON scope
+BEGIN SELECT RAISE(ABORT, 'scope_keeps_its_path'); END;
 
 -- Widenings are grants: kept, so that a completion can tell who took a path since its base.
 CREATE TABLE widening (
@@ -298,6 +315,9 @@ CREATE TABLE event (
 ) STRICT, WITHOUT ROWID;
 CREATE TRIGGER event_is_append_only BEFORE UPDATE ON event
 BEGIN SELECT RAISE(ABORT, 'event_is_append_only'); END;
+CREATE TRIGGER event_deleted_only_when_terminal BEFORE DELETE ON event
+WHEN EXISTS (SELECT 1 FROM task AS t WHERE t.id = OLD.task_id AND t.status NOT IN ('succeeded', 'failed', 'cancelled'))
+BEGIN SELECT RAISE(ABORT, 'event_deleted_only_when_terminal'); END;
 
 -- The answers to requests, so that a retry gets the same one; they outlive every grant.
 CREATE TABLE request (

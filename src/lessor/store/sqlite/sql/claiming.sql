@@ -1,12 +1,41 @@
 -- name: heads
-SELECT r.id, h.rank, h.id AS task_id
-FROM repository AS r JOIN task AS h ON h.id = (
-  SELECT t.id FROM task AS t
-  WHERE t.queue = :queue AND t.repository_id = r.id AND t.status = 'queued' AND t.due = 1
-    AND t.needs_left = 0 AND t.waiting_on IS NULL
-  ORDER BY t.rank, t.id LIMIT 1
-)
-ORDER BY h.rank, h.id
+-- Where a claim of any repository has to look, best first: the first task of each repository that this
+-- worker may take now, or that a claim there would make ready: one that fell due, one parked on a lease
+-- that has ended, one under a lease that ran out.
+SELECT b.id, b.rank, b.task_id
+FROM (
+  SELECT p.id, p.rank, p.task_id, row_number() OVER (PARTITION BY p.id ORDER BY p.rank, p.task_id) AS place
+  FROM (
+    SELECT r.id, h.rank, h.id AS task_id
+    FROM repository AS r JOIN task AS h ON h.id = (
+      SELECT t.id FROM task AS t
+      WHERE t.queue = :queue AND t.repository_id = r.id AND t.status = 'queued' AND t.due = 1
+        AND t.needs_left = 0 AND t.waiting_on IS NULL
+        AND (t.agent IS NULL OR t.agent = :kind)
+        AND (t.capabilities IS NULL OR NOT EXISTS (
+          SELECT 1 FROM json_each(t.capabilities) AS j WHERE j.value NOT IN (SELECT value FROM json_each(:capabilities))))
+        AND NOT EXISTS (SELECT 1 FROM queue AS q WHERE q.name = :queue AND q.paused = 1)
+      ORDER BY t.rank, t.id LIMIT 1
+    )
+    UNION ALL
+    SELECT d.repository_id, d.rank, d.id FROM (
+      SELECT t.repository_id, t.rank, t.id FROM task AS t
+      WHERE t.status = 'queued' AND t.due = 0 AND t.run_at_ms <= :now
+      ORDER BY t.run_at_ms, t.id LIMIT 64
+    ) AS d
+    UNION ALL
+    SELECT r.id, w.rank, w.id
+    FROM repository AS r CROSS JOIN lease AS l INDEXED BY lease_drain CROSS JOIN task AS w
+    WHERE l.repository_id = r.id AND l.ended_ms IS NOT NULL AND l.drained = 0
+      AND w.id = (SELECT t.id FROM task AS t WHERE t.waiting_on = l.id ORDER BY t.rank, t.id LIMIT 1)
+    UNION ALL
+    SELECT r.id, t.rank, t.id
+    FROM repository AS r CROSS JOIN lease AS l INDEXED BY lease_lapse CROSS JOIN task AS t
+    WHERE l.repository_id = r.id AND l.ended_ms IS NULL AND l.expires_ms <= :now AND t.id = l.task_id
+  ) AS p
+) AS b
+WHERE b.place = 1
+ORDER BY b.rank, b.task_id
 LIMIT 64
 
 -- name: lock_repository_or_skip
@@ -31,12 +60,31 @@ RETURNING id
 -- scalar subquery: as a join it read every live lease (25 ms beside 100,000, instead of one probe).
 SELECT l.id AS lease_id, l.task_id, l.epoch, l.kind, l.worker_id, l.expires_ms, l.proof, t.status, t.effects,
   t.charged, t.max_attempts, t.same_errors, CASE WHEN s.idempotency_key IS NULL THEN 0 ELSE 1 END AS keyed,
-  :now AS now
+  max(:now, (SELECT r.floor_ms FROM repository AS r WHERE r.id = :repository_id)) AS now
 FROM lease AS l
 JOIN task AS t ON t.id = l.task_id
 JOIN submission AS s ON s.task_id = l.task_id
 WHERE l.repository_id = :repository_id AND l.ended_ms IS NULL
   AND l.expires_ms <= (SELECT max(:now, r.floor_ms) FROM repository AS r WHERE r.id = :repository_id)
+ORDER BY l.id
+LIMIT :most
+
+-- name: lapsed_by_limit
+-- Leases that ran out, in whatever repository, and still count against these limits. Their scopes are
+-- drained by the next claim there, as after every end.
+SELECT l.id AS lease_id, l.task_id, l.epoch, l.kind, l.worker_id, l.expires_ms, l.proof, t.status, t.effects,
+  t.charged, t.max_attempts, t.same_errors, CASE WHEN s.idempotency_key IS NULL THEN 0 ELSE 1 END AS keyed,
+  :now AS now
+FROM lease AS l
+JOIN task AS t ON t.id = l.task_id
+JOIN submission AS s ON s.task_id = l.task_id
+WHERE l.ended_ms IS NULL AND l.expires_ms <= :now AND l.id IN (
+  SELECT a.id FROM lease AS a WHERE a.kind = 'lease' AND a.ended_ms IS NULL AND a.queue = :queue
+  UNION ALL
+  SELECT a.id FROM lease AS a WHERE a.kind = 'lease' AND a.ended_ms IS NULL AND a.agent = :agent
+  UNION ALL
+  SELECT a.id FROM lease AS a
+  WHERE a.kind = 'lease' AND a.ended_ms IS NULL AND a.limit_key IN (SELECT value FROM json_each(:keys)))
 ORDER BY l.id
 LIMIT :most
 
@@ -62,11 +110,11 @@ SELECT count(*) AS drained, coalesce(sum(ord), 0) AS woken FROM picked;
 -- name: candidates
 -- Ready tasks in order, each with one lease that blocks it where both sides are plain paths. CROSS JOIN
 -- fixes the order of lookups: ancestors by equality, descendants by range.
-WITH full_key AS (
+WITH full_key AS (  -- a first look, so that nobody scans past a full key; counted again under its lock
   SELECT u.key FROM usage_limit AS u
   WHERE u.kind = 'key' AND u.maximum <= (
     SELECT count(*) FROM lease AS l
-    WHERE l.kind = 'lease' AND l.ended_ms IS NULL AND l.limit_key = u.key)
+    WHERE l.kind = 'lease' AND l.ended_ms IS NULL AND l.limit_key = u.key AND l.expires_ms > :now)
 ), c AS MATERIALIZED (
   SELECT t.id, t.epoch, t.rank, t.agent, t.limit_key, t.branch, t.progress, t.globs
   FROM task AS t
@@ -77,6 +125,7 @@ WITH full_key AS (
       SELECT 1 FROM json_each(t.capabilities) AS j WHERE j.value NOT IN (SELECT value FROM json_each(:capabilities))))
     AND (t.limit_key IS NULL OR t.limit_key NOT IN (SELECT f.key FROM full_key AS f))
     AND NOT EXISTS (SELECT 1 FROM queue AS q WHERE q.name = :queue AND q.paused = 1)
+    AND NOT EXISTS (SELECT 1 FROM worker AS w WHERE w.id = :worker_id AND w.retired_ms IS NOT NULL)
   ORDER BY t.rank, t.id
   LIMIT :most
 )
@@ -130,6 +179,7 @@ FROM (
 WHERE place <= :most
 
 -- name: oldest_parked
+-- Whose turn may have to be reserved: the one parked longest that a live worker could do.
 SELECT t.id AS task_id, t.rank, t.parked_fence, t.parked_ms,
   coalesce(q.overtake_limit, 20) AS overtake_limit, coalesce(q.overtake_ms, 600000) AS overtake_ms,
   CASE WHEN EXISTS (
@@ -137,26 +187,42 @@ SELECT t.id AS task_id, t.rank, t.parked_fence, t.parked_ms,
     WHERE l.repository_id = :repository_id AND l.kind = 'reservation' AND l.ended_ms IS NULL) THEN 1 ELSE 0 END AS reserved
 FROM task AS t LEFT JOIN queue AS q ON q.name = t.queue
 WHERE t.repository_id = :repository_id AND t.waiting_on IS NOT NULL AND coalesce(q.paused, 0) = 0
+  AND (t.agent IS NULL AND t.capabilities IS NULL OR EXISTS (
+    SELECT 1 FROM worker AS w
+    WHERE w.retired_ms IS NULL AND (t.agent IS NULL OR w.kind = t.agent)
+      AND NOT EXISTS (
+        SELECT 1 FROM json_each(coalesce(t.capabilities, '[]')) AS j
+        WHERE j.value NOT IN (SELECT value FROM json_each(w.capabilities)))))
 ORDER BY t.parked_fence, t.id
 LIMIT 1
 
+-- name: lock_queue
+-- BEGIN IMMEDIATE holds every row.
+SELECT q.paused FROM task AS t JOIN queue AS q ON q.name = t.queue WHERE t.id = :task_id
+
 -- name: reserve
 -- A reservation isn't a grant: it takes no fence of its own, and blocks only the same or lower priority.
+DELETE FROM picked;
+INSERT INTO picked (lease_id, task_id)
+SELECT coalesce((SELECT q.seq FROM sqlite_sequence AS q WHERE q.name = 'lease'), 0) + 1, t.id
+FROM task AS t
+WHERE t.id = :task_id AND t.status = 'queued' AND t.waiting_on IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM queue AS q WHERE q.name = t.queue AND q.paused = 1);
 INSERT INTO lease (
-  kind, repository_id, task_id, epoch, fence, term, ttl_ms, granted_ms, renewed_ms, expires_ms, max_until_ms,
+  id, kind, repository_id, task_id, epoch, fence, term, ttl_ms, granted_ms, renewed_ms, expires_ms, max_until_ms,
   queue, agent, label)
-SELECT 'reservation', t.repository_id, t.id, t.epoch, :fence, 0, :ttl_ms, :at_ms, :at_ms,
+SELECT p.lease_id, 'reservation', t.repository_id, t.id, t.epoch, :fence, 0, :ttl_ms, :at_ms, :at_ms,
   :at_ms + :ttl_ms, :at_ms + :ttl_ms, t.queue, '', ''
-FROM task AS t WHERE t.id = :task_id;
+FROM picked AS p JOIN task AS t ON t.id = p.task_id;
 INSERT INTO scope (lease_id, ord, repository_id, task_id, text, key, key_end, mode, pattern, ancestors, fence, reserved_rank)
-SELECT l.id, ts.ord, :repository_id, ts.task_id, ts.text, ts.key, ts.key_end, ts.mode, ts.pattern, ts.ancestors, :fence, t.rank
-FROM lease AS l JOIN task AS t ON t.id = l.task_id JOIN task_scope AS ts ON ts.task_id = t.id
-WHERE l.task_id = :task_id AND l.kind = 'reservation' AND l.ended_ms IS NULL;
-UPDATE task SET parked_fence = :fence, parked_ms = :at_ms, events = task.events + 1 WHERE id = :task_id;
+SELECT p.lease_id, ts.ord, :repository_id, ts.task_id, ts.text, ts.key, ts.key_end, ts.mode, ts.pattern, ts.ancestors, :fence, t.rank
+FROM picked AS p JOIN task AS t ON t.id = p.task_id JOIN task_scope AS ts ON ts.task_id = p.task_id;
+UPDATE task SET parked_fence = :fence, parked_ms = :at_ms, events = task.events + 1
+WHERE id IN (SELECT p.task_id FROM picked AS p);
 INSERT INTO event (task_id, n, at_ms, kind, epoch, facts)
-SELECT t.id, t.events, :at_ms, 'reserved', t.epoch, '{}' FROM task AS t WHERE t.id = :task_id;
+SELECT t.id, t.events, :at_ms, 'reserved', t.epoch, '{}' FROM picked AS p JOIN task AS t ON t.id = p.task_id;
 UPDATE repository SET turn = turn + 1 WHERE id = :repository_id;
-SELECT id AS lease_id FROM lease WHERE task_id = :task_id AND kind = 'reservation' AND ended_ms IS NULL;
+SELECT lease_id FROM picked;
 
 -- name: end_own
 -- A task's reservation or hold gives way to its own lease, before the lease's rows are written.

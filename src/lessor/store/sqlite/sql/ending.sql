@@ -82,6 +82,7 @@ LEFT JOIN submission AS s ON s.task_id = t.id
 ORDER BY x.key
 
 -- name: end_leases
+-- An end that isn't a failure leaves the last failure's fingerprint as it is.
 DELETE FROM picked;
 INSERT INTO picked (lease_id, task_id, epoch, ord)
 SELECT l.id, l.task_id, l.epoch, x.key
@@ -97,7 +98,8 @@ FROM (
 WHERE lease.id = x.lease_id;
 UPDATE task SET status = x.status, charged = task.charged + x.charge, due = coalesce(x.due, task.due),
   run_at_ms = coalesce(x.run_at_ms, task.run_at_ms), queued_ms = coalesce(x.queued_ms, task.queued_ms),
-  finished_ms = x.finished_ms, error_print = x.error_print, same_errors = x.same_errors, events = task.events + 1
+  finished_ms = x.finished_ms, error_print = coalesce(x.error_print, task.error_print),
+  same_errors = coalesce(x.same_errors, task.same_errors), events = task.events + 1
 FROM (
   SELECT p.task_id, j.value ->> 'status' AS status, j.value ->> 'charge' AS charge, j.value ->> 'due' AS due,
     j.value ->> 'run_at_ms' AS run_at_ms, j.value ->> 'queued_ms' AS queued_ms, j.value ->> 'finished_ms' AS finished_ms,
@@ -123,10 +125,17 @@ FROM lease AS o WHERE o.id = :lease_id;
 UPDATE scope SET lease_id = (SELECT seq FROM sqlite_sequence WHERE name = 'lease') WHERE lease_id = :lease_id;
 
 -- name: acknowledge
-UPDATE lease SET acknowledged_ms = coalesce(acknowledged_ms, :now)
-WHERE task_id = :task_id AND epoch = :epoch AND kind = 'lease' AND worker_id = :worker_id
-  AND token_hash = :token_hash AND ended_ms IS NOT NULL
-RETURNING id, end_reason
+DELETE FROM picked;
+INSERT INTO picked (lease_id, task_id, at_ms)
+SELECT l.id, l.task_id, l.acknowledged_ms FROM lease AS l
+WHERE l.task_id = :task_id AND l.epoch = :epoch AND l.kind = 'lease' AND l.worker_id = :worker_id
+  AND l.token_hash = :token_hash AND l.ended_ms IS NOT NULL;
+UPDATE lease SET acknowledged_ms = :now WHERE id IN (SELECT lease_id FROM picked WHERE at_ms IS NULL);
+UPDATE task SET events = events + 1 WHERE id IN (SELECT task_id FROM picked WHERE at_ms IS NULL);
+INSERT INTO event (task_id, n, at_ms, kind, epoch, facts)
+SELECT t.id, t.events, :now, 'acknowledged', :epoch, :facts
+FROM picked AS p JOIN task AS t ON t.id = p.task_id WHERE p.at_ms IS NULL;
+SELECT l.id, l.end_reason FROM picked AS p JOIN lease AS l ON l.id = p.lease_id;
 
 -- name: refusal
 -- The facts of the other side: who holds the task now.

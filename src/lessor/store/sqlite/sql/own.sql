@@ -2,7 +2,7 @@
 -- Another boot than the one on record: this host's processes of earlier boots are gone, so their leases
 -- are over. The lapse ends them, with this proof, and no attempt is spent.
 UPDATE lease SET expires_ms = min(expires_ms, :now), proof = 'reboot'
-WHERE ended_ms IS NULL AND kind = 'lease' AND worker_id IN (
+WHERE ended_ms IS NULL AND kind = 'lease' AND :host_id <> '' AND worker_id IN (
   SELECT w.id FROM worker AS w WHERE w.host_id = :host_id AND w.boot_id <> '' AND w.boot_id <> :boot_id);
 INSERT INTO meta (key, value) VALUES ('boot_id', :boot_id), ('slept_ms', :slept)
 ON CONFLICT (key) DO UPDATE SET value = excluded.value;
@@ -25,11 +25,15 @@ SELECT t.id, t.events, :now, 'extended', p.epoch, json_object('reason', 'suspend
 FROM picked AS p JOIN lease AS l ON l.id = p.lease_id JOIN task AS t ON t.id = p.task_id
 WHERE l.kind = 'lease';
 UPDATE meta SET value = :slept
-WHERE key = 'slept_ms' AND CAST(:slept AS INTEGER) > CAST(value AS INTEGER)
+WHERE key = 'slept_ms' AND CAST(:slept AS INTEGER) - CAST(value AS INTEGER) >= :noticed
   AND (SELECT b.value FROM meta AS b WHERE b.key = 'boot_id') = :boot_id;
 
 -- name: new_term
+-- A rewound store: a new term, every live grant is over, epochs jump past what the lost store may have
+-- handed out, and lease ids go on behind the highest that is on record.
 UPDATE repository SET term = term + 1;
 UPDATE task SET epoch = epoch + 1000 WHERE status NOT IN ('succeeded', 'failed', 'cancelled');
 UPDATE lease SET expires_ms = min(expires_ms, :now), proof = 'rewound' WHERE ended_ms IS NULL;
-
+INSERT INTO sqlite_sequence (name, seq)
+SELECT 'lease', 0 WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'lease');
+UPDATE sqlite_sequence SET seq = max(seq, :high) WHERE name = 'lease';

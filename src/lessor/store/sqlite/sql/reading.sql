@@ -96,8 +96,3 @@ SELECT t.id FROM task AS t LEFT JOIN queue AS q ON q.name = t.queue
 WHERE t.repository_id = :repository_id AND t.status = 'queued' AND t.due = 1
   AND t.queued_ms + coalesce(q.wait_max_ms, 3600000) <= :now
 ORDER BY t.id LIMIT :most
-
--- name: live_branches
-SELECT t.branch FROM task AS t
-WHERE t.repository_id = :repository_id AND t.branch IS NOT NULL AND t.status NOT IN ('succeeded', 'failed', 'cancelled')
-  AND t.branch IN (SELECT value FROM json_each(:branches))

@@ -7,9 +7,6 @@ VALUES (:canonical, :name, :fold_case, :normalize)
 ON CONFLICT (canonical) DO UPDATE SET name = r.name
 RETURNING id, canonical, name, fold_case, normalize, fence, term
 
--- name: repository_by_key
-SELECT id, canonical, name, fold_case, normalize, fence, term FROM repository WHERE canonical = :canonical AND id > 0
-
 -- name: repository_by_id
 SELECT id, canonical, name, fold_case, normalize, fence, term FROM repository WHERE id = :repository_id AND id > 0
 
@@ -64,6 +61,18 @@ UPDATE lease AS l SET ended_ms = :now, end_reason = 'released'
 WHERE l.queue = :queue AND l.kind = 'reservation' AND l.ended_ms IS NULL
 RETURNING id
 
+-- name: end_unserved_reservations
+-- Turns reserved for tasks that no worker which hasn't retired could do.
+UPDATE lease AS l SET ended_ms = :now, end_reason = 'released'
+WHERE l.kind = 'reservation' AND l.ended_ms IS NULL AND EXISTS (
+  SELECT 1 FROM task AS t
+  WHERE t.id = l.task_id AND (t.agent IS NOT NULL OR t.capabilities IS NOT NULL) AND NOT EXISTS (
+    SELECT 1 FROM worker AS w
+    WHERE w.retired_ms IS NULL AND (t.agent IS NULL OR w.kind = t.agent)
+      AND (t.capabilities IS NULL OR NOT EXISTS (
+        SELECT 1 FROM json_each(t.capabilities) AS j WHERE j.value NOT IN (SELECT value FROM json_each(w.capabilities))))))
+RETURNING id
+
 -- name: put_limit
 INSERT INTO usage_limit (kind, key, maximum) VALUES (:kind, :key, :maximum)
 ON CONFLICT (kind, key) DO UPDATE SET maximum = excluded.maximum
@@ -85,7 +94,7 @@ SELECT u.kind, u.key, u.maximum,
     WHEN 'queue' THEN (SELECT count(*) FROM lease AS l WHERE l.kind = 'lease' AND l.ended_ms IS NULL AND l.queue = u.key)
     WHEN 'agent' THEN (SELECT count(*) FROM lease AS l WHERE l.kind = 'lease' AND l.ended_ms IS NULL AND l.agent = u.key)
     ELSE (SELECT count(*) FROM lease AS l WHERE l.kind = 'lease' AND l.ended_ms IS NULL AND l.limit_key = u.key)
-  END AS holding
+  END AS holding, :now AS now
 FROM usage_limit AS u
 WHERE (u.kind = 'queue' AND u.key = :queue) OR (u.kind = 'agent' AND u.key = :agent)
   OR (u.kind = 'key' AND u.key IN (SELECT value FROM json_each(:keys)))

@@ -39,6 +39,8 @@ SELECT :repository_id, :fence, value ->> 'ord', :lease_id, :task_id, value ->> '
   value ->> 'pattern'
 FROM json_each(:rows);
 UPDATE repository SET fence = :fence, floor_ms = max(floor_ms, :at_ms), turn = turn + 1 WHERE id = :repository_id;
+-- The high-water file counts lease ids: a widening uses one up, so that a rewind over it shows.
+UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'lease';
 UPDATE task SET events = task.events + 1,
   globs = CASE WHEN EXISTS (SELECT 1 FROM json_each(:rows) AS j WHERE j.value ->> 'pattern' IS NOT NULL) THEN 1 ELSE globs END
 WHERE id = :task_id;
@@ -46,19 +48,28 @@ INSERT INTO event (task_id, n, at_ms, kind, epoch, facts)
 SELECT t.id, t.events, :at_ms, 'widened', :epoch, :facts FROM task AS t WHERE t.id = :task_id
 RETURNING n;
 
+-- name: keep_scopes
+-- Before a task's scopes are replaced: what its latest lease held stays on record under that lease's fence.
+INSERT INTO widening (repository_id, fence, ord, lease_id, task_id, text, key, mode, pattern)
+SELECT l.repository_id, l.fence, ts.ord, l.id, ts.task_id, ts.text, ts.key, ts.mode, ts.pattern
+FROM task AS t
+JOIN lease AS l ON l.task_id = t.id AND l.kind = 'lease' AND l.epoch = (
+  SELECT max(m.epoch) FROM lease AS m WHERE m.task_id = :task_id AND m.kind = 'lease')
+JOIN task_scope AS ts ON ts.task_id = t.id
+WHERE t.id = :task_id
+ON CONFLICT (repository_id, fence, ord) DO NOTHING
+
 -- name: last_scope_ord
 SELECT coalesce(max(ts.ord), -1) AS ord FROM task_scope AS ts WHERE ts.task_id = :task_id
 
 -- name: taken_since
--- Scopes of other tasks' grants and widenings after :fence, ended or not.
+-- Scopes of other tasks' grants and widenings after :fence, ended or not. A later lease of a task holds
+-- what its earlier ones widened to, so all of the task's scopes count.
 SELECT l.id AS lease_id, l.task_id, l.fence, ts.text, ts.key, ts.mode, ts.pattern
-FROM lease AS l JOIN task_scope AS ts ON ts.task_id = l.task_id AND ts.widened = 0
+FROM lease AS l JOIN task_scope AS ts ON ts.task_id = l.task_id
 WHERE l.repository_id = :repository_id AND l.fence > :fence AND l.kind = 'lease' AND l.task_id <> :task_id
 UNION ALL
 SELECT w.lease_id, w.task_id, w.fence, w.text, w.key, w.mode, w.pattern
 FROM widening AS w
 WHERE w.repository_id = :repository_id AND w.fence > :fence AND w.task_id <> :task_id
 ORDER BY fence
-
--- name: ack_fence
-SELECT l.fence FROM lease AS l WHERE l.id = :lease_id

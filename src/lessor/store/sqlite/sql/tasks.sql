@@ -87,11 +87,12 @@ JOIN task AS t ON t.queue = x.queue AND t.unique_key = x.unique_key
   AND t.status NOT IN ('succeeded', 'failed', 'cancelled')
 JOIN submission AS s ON s.task_id = t.id
 
--- name: unfinished_by_branch
-SELECT t.id AS task_id, s.number
+-- name: branch_owners
+SELECT t.branch, t.id AS task_id, s.number
 FROM task AS t JOIN submission AS s ON s.task_id = t.id
-WHERE t.repository_id = :repository_id AND t.branch = :branch
+WHERE t.repository_id = :repository_id AND t.branch IN (SELECT value FROM json_each(:branches))
   AND t.status NOT IN ('succeeded', 'failed', 'cancelled')
+ORDER BY t.id
 
 -- name: lock_tasks
 SELECT t.id AS task_id, t.status, t.epoch, t.repository_id, t.needs_left, t.charged, t.queue, t.rank, t.waiting_on
@@ -106,7 +107,7 @@ INSERT INTO picked (lease_id, task_id, epoch)
 SELECT x.key + 1, t.id, t.epoch
 FROM json_each(:rows) AS x JOIN task AS t ON t.id = x.value ->> 'task_id'
 WHERE t.status = x.value ->> 'from_status';
-UPDATE task SET status = x.status, waiting_on = NULL, queued_ms = coalesce(x.queued_ms, task.queued_ms),
+UPDATE task SET status = x.status, waiting_on = NULL, parked_fence = NULL, parked_ms = NULL, queued_ms = coalesce(x.queued_ms, task.queued_ms),
   finished_ms = x.finished_ms, due = coalesce(x.due, task.due), run_at_ms = coalesce(x.run_at_ms, task.run_at_ms),
   charged = coalesce(x.charged, task.charged), same_errors = CASE WHEN x.charged = 0 THEN 0 ELSE task.same_errors END,
   events = task.events + 1
@@ -126,7 +127,7 @@ SELECT task_id FROM picked;
 -- Reservations and holds of tasks that no longer want their turn.
 UPDATE lease AS l SET ended_ms = :at_ms, end_reason = :reason
 WHERE l.task_id IN (SELECT value FROM json_each(:tasks))
-  AND l.kind <> 'lease' AND l.ended_ms IS NULL
+  AND l.kind IN (SELECT value FROM json_each(:kinds)) AND l.ended_ms IS NULL
 RETURNING id
 
 -- name: amend_task
@@ -144,11 +145,7 @@ RETURNING task_id
 -- name: append_prompt
 UPDATE submission SET prompt = prompt || :addition WHERE task_id = :task_id RETURNING task_id
 
--- name: set_stage
-UPDATE task AS t SET stage = :stage WHERE t.id = :task_id RETURNING stage
-
--- name: finished_needs
--- How many of the tasks that others need have already succeeded; locked, so that none ends in between.
-SELECT t.id AS task_id, t.status, t.repository_id FROM task AS t
-WHERE t.id IN (SELECT value FROM json_each(:tasks))
-ORDER BY t.id
+-- name: note_needs
+UPDATE task SET needed = needed + 1
+WHERE id IN (SELECT value FROM json_each(:tasks))
+RETURNING id AS task_id, status, repository_id

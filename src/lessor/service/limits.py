@@ -1,0 +1,41 @@
+"""What the concurrency limits leave, counted under their locks: two claims never count the same room."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lessor.model.claiming import Room
+from lessor.service.lapsing import end_lapsed
+from lessor.service.rows import CandidateRow, LapsedRow, pack
+from lessor.service.wish import Claim
+from lessor.store import Row, Transaction
+
+MOST_LAPSES = 100
+
+
+def room_for(tx: Transaction, claim: Claim, rows: Sequence[CandidateRow]) -> tuple[Room, int]:
+    """The room for these candidates, and the store's clock read under the limits' locks.
+
+    Leases that ran out in other repositories don't take any: they are ended here.
+    """
+    keys = pack(sorted({row.limit_key for row in rows if row.limit_key is not None}))
+    asked = {"queue": claim.queue, "agent": claim.worker.agent, "keys": keys}
+    _, usage = tx.batch(("lock_limits", asked), ("limit_usage", asked))
+    if any(holding >= maximum for _, _, maximum, holding, _ in usage):
+        lapsed = tx.rows("lapsed_by_limit", **asked, most=MOST_LAPSES)
+        if lapsed:
+            end_lapsed(tx, [LapsedRow._make(row) for row in lapsed])
+            usage = tx.rows("limit_usage", **asked)
+    return _room(usage), max([row[4] for row in usage], default=0)
+
+
+def _room(usage: Sequence[Row]) -> Room:
+    room = Room()
+    for kind, key, maximum, holding, _ in usage:
+        if kind == "queue":
+            room.queue = maximum - holding
+        elif kind == "agent":
+            room.agent = maximum - holding
+        else:
+            room.keys[key] = maximum - holding
+    return room
