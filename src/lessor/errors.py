@@ -27,6 +27,9 @@ LessorError
 │   ├── WorktreeError
 │   └── HoldsWorkError
 ├── AgentError              the agent's process couldn't be started or judged
+├── HostError               this machine stands in the way: a full disk, a directory that isn't ours
+├── SetupFailedError        the setup command failed in a new worktree
+├── BaseRedError            the check fails on the base already
 └── BusyError               try again after `retry_ms`
 
 A class has a stable `code` (part of the interface, never renamed) and an `exit_code` for the
@@ -218,6 +221,25 @@ class AgentError(LessorError):
     """The agent's process couldn't be started or judged."""
 
     code = "agent"
+
+
+class HostError(LessorError):
+    """This machine stands in the way: a full disk, a directory that isn't ours to write."""
+
+    code = "host"
+    exit_code = 75
+
+
+class SetupFailedError(LessorError):
+    """The setup command failed in a new worktree, or left what would end in a result."""
+
+    code = "setup_failed"
+
+
+class BaseRedError(LessorError):
+    """The check fails on the base already, so that no agent could pass it."""
+
+    code = "base_red"
 
 
 class BusyError(LessorError):
