@@ -53,8 +53,9 @@ def test_an_agent_that_was_being_stopped_is_kept_for_salvage_when_its_lease_is_l
         patience=replace(QUICK, grace_ms=2_000),
     )
     until((rig.worktree / "up").exists, "it works")
-    rig.lease.answer(mode="refuse")
     run.stop()
+    expect(run, Kind.STOPPING)
+    rig.lease.answer(mode="refuse")
     expect(run, Kind.LOST)
     agent = next(e for e in run.events if e.kind is Kind.STARTED).facts["pid"]
     clock = SystemClock()
@@ -62,6 +63,15 @@ def test_an_agent_that_was_being_stopped_is_kept_for_salvage_when_its_lease_is_l
     until(lambda: clock.boottime_ms() > end_of_grace, "the grace of the stop is over")
     assert lives(agent)
     run.kill()
+    expect(run, Kind.GONE)
+
+
+def test_a_lost_agent_gets_little_time_to_end_in_order(rig):
+    rig.lease.answer(mode="refuse")
+    run = rig.start("/bin/sleep", "600")
+    expect(run, Kind.LOST)
+    run.stop()
+    assert expect(run, Kind.STOPPING).facts["grace_ms"] == QUICK.lost_grace_ms
     expect(run, Kind.GONE)
 
 
@@ -244,3 +254,25 @@ def test_a_lease_lost_during_the_checks_is_reported(rig):
     expect(run, Kind.LOST)
     run.done()
     assert run.status() == ExitStatus(code=7)
+
+
+def test_done_waits_for_the_renewal_that_is_in_flight_and_hands_its_version_over(rig):
+    terms = replace(BUSY_TERMS, margin_ms=30_000)
+    run = rig.start("/bin/true", terms=terms, patience=replace(QUICK, watch_every_ms=5_000))
+    expect(run, Kind.GONE)
+    rig.lease.answer(mode="hang")
+    until(rig.lease.unanswered, "a renewal hangs")
+    run._process.say("done")
+    rig.lease.let_go()
+    handed_over = expect(run, Kind.HANDED_OVER)
+    assert not handed_over.facts["in_flight"]
+    assert handed_over.facts["version"] == 1 + len(rig.lease.calls("renew"))
+
+
+def test_done_does_not_wait_for_a_store_that_hangs_longer_than_the_margin(rig):
+    run = rig.start("/bin/true", patience=replace(QUICK, watch_every_ms=5_000))
+    expect(run, Kind.GONE)
+    rig.lease.answer(mode="hang")
+    until(rig.lease.unanswered, "a renewal hangs")
+    assert run.done() is not None
+    assert run.events[-1].facts["in_flight"]

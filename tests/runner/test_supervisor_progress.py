@@ -4,9 +4,10 @@ import os
 
 import pytest
 
+from lessor.clock import ManualClock
 from lessor.errors import TermsInvalidError
 from lessor.runner import progress
-from lessor.runner.progress import Progress, ProgressLimits, Sample, Verdict, WorktreeScan
+from lessor.runner.progress import Progress, ProgressLimits, Sample, Verdict, WorktreeScan, awake_ms
 
 LIMITS = ProgressLimits(quiet_ms=20_000, total_ms=120_000)
 STILL = Sample(log_bytes=10, cpu_ms=100, worktree=(3, 77))
@@ -73,6 +74,15 @@ def test_being_held_still_by_us_is_excused(watched):
     watched.excuse(40_000)
     assert watched.observe(STILL, now_ms=54_999) is Verdict.FINE
     assert watched.observe(STILL, now_ms=55_000) is Verdict.WARNING
+
+
+def test_time_asleep_is_not_counted():
+    clock = ManualClock()
+    before = awake_ms(clock)
+    clock.suspend(8 * 3_600_000)
+    assert awake_ms(clock) == before
+    clock.advance(5)
+    assert awake_ms(clock) == before + 5
 
 
 @pytest.mark.parametrize(

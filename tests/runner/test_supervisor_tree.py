@@ -126,6 +126,22 @@ def test_stop_lets_the_agent_end_its_work(rig):
     assert rig.log.read_text() == "saved\n"
 
 
+def test_what_an_agent_leaves_behind_while_it_stops_is_asked_too(rig):
+    late = "trap 'touch asked; exit' TERM; touch late; while :; do sleep 0.01; done"
+    run = rig.start(
+        "/bin/sh",
+        "-c",
+        "trap 'setsid sh -c \"$1\" & until [ -e late ]; do :; done; exit 0' TERM;"
+        "touch up; while :; do sleep 0.01; done",
+        "agent",
+        late,
+    )
+    until((rig.worktree / "up").exists, "it runs")
+    run.stop()
+    expect(run, Kind.GONE)
+    assert (rig.worktree / "asked").exists()
+
+
 def test_an_agent_that_ignores_the_stop_is_killed_after_the_grace(rig):
     run = rig.start(sys.executable, "-c", STUBBORN, patience=replace(QUICK, grace_ms=100))
     until((rig.worktree / "up").exists, "it runs")
@@ -148,7 +164,8 @@ def test_a_stopped_agent_is_warned_about_and_then_ended_for_being_quiet(rig):
     warning = expect(run, Kind.QUIET_WARNING)
     assert warning.facts["limit_ms"] == 600
     assert expect(run, Kind.LIMIT).facts["kind"] == "quiet"
-    expect(run, Kind.GONE)
+    # It was let go on, so that it could hear that it was asked.
+    assert expect(run, Kind.EXITED).facts["signal"] == signal.SIGTERM
     kinds = kinds_of(run)
     assert kinds.index(Kind.QUIET_WARNING) < kinds.index(Kind.LIMIT)
 

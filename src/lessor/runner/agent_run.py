@@ -10,7 +10,7 @@ from pathlib import Path
 from lessor.clock import Clock
 from lessor.model.lease import SECOND
 from lessor.runner.agent_tree import AgentTree, Ending
-from lessor.runner.progress import Progress, Sample, Verdict, WorktreeScan
+from lessor.runner.progress import Progress, Sample, Verdict, WorktreeScan, awake_ms
 from lessor.runner.report import EventKind, ReportWriter
 from lessor.runner.spec import SupervisorSpec
 
@@ -61,7 +61,7 @@ class AgentRun:
         self._clock = clock
         self._report = report
         self._scan = WorktreeScan(spec.cwd)
-        self._progress = Progress(spec.limits, now_ms=self._awake_ms())
+        self._progress = Progress(spec.limits, now_ms=awake_ms(clock))
         self._look_at = clock.boottime_ms()
         self._holds: set[Hold] = set()
         self._ending: Ending | None = None
@@ -84,7 +84,7 @@ class AgentRun:
             return
         self._holds.remove(hold)
         if not self._holds:
-            self._progress.excuse(self._awake_ms())
+            self._progress.excuse(awake_ms(self._clock))
             self._tree.thaw()
         self._report.append(EventKind.THAWED, hold=hold)
 
@@ -148,7 +148,7 @@ class AgentRun:
         self._look_at = now + self._limits.look_every_ms
         if self._ending is not None or self._holds:
             return
-        awake = self._awake_ms()
+        awake = awake_ms(self._clock)
         verdict = self._progress.observe(self._sample(), now_ms=awake)
         if verdict is Verdict.WARNING:
             self._report.append(
@@ -192,7 +192,3 @@ class AgentRun:
         else:
             reason = "this host can't follow a process that detaches"
             self._report.append(EventKind.UNPROVEN, reason=reason, supervisor=os.getpid())
-
-    def _awake_ms(self) -> int:
-        # An agent gets no quiet time and no total time from a night with the lid closed.
-        return self._clock.boottime_ms() - self._clock.suspended_ms()

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 
+from lessor.clock import Clock
 from lessor.errors import TermsInvalidError
 from lessor.model.lease import HOUR, MINUTE, SECOND, YEAR
 
@@ -72,6 +73,11 @@ class Sample:
     log_bytes: int
     cpu_ms: int
     worktree: tuple[int, int] | None
+
+
+def awake_ms(clock: Clock) -> int:
+    """The time that limits count: a night with the lid closed is nobody's quiet time."""
+    return clock.boottime_ms() - clock.suspended_ms()
 
 
 class Progress:

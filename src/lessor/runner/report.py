@@ -73,6 +73,10 @@ class ReportWriter:
             written = os.write(self._file.fileno(), self._unwritten)
             self._unwritten = self._unwritten[written:]
 
+    def close(self) -> None:
+        """Close the file; events that were never written are lost."""
+        self._file.close()
+
 
 class ReportReader:
     """Reads a report while it grows."""

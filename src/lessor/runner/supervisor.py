@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 
@@ -70,12 +71,12 @@ class Supervisor:
         try:
             while (code := self._conclude()) is None:
                 words = self._inbox.wait(self._pause_ms())
-                # Before anything else: this machine, or this process alone, may have slept.
+                # Before anything else: this machine, or this process alone, may have slept. What
+                # came in meanwhile is heard first, it may say that the lease was renewed in time.
+                self._grant(self._heartbeat.hear())
                 self._judge()
                 for word in words:
                     self._obey(word)
-                self._grant(self._heartbeat.hear())
-                self._judge()
                 self._agent.step()
                 self._bear_witness()
                 self._heartbeat.beat()
@@ -173,31 +174,14 @@ class Supervisor:
 def supervise(spec: SupervisorSpec) -> int:
     """Start the agent and watch it to its end; returns the exit code."""
     clock = SystemClock()
-    report = ReportWriter(spec.report, clock)
-    inbox = Inbox(STDIN)
-    try:
-        authority = Authority(
-            spec.terms,
-            clock=clock,
-            version=spec.version,
-            sent_ms=spec.sent_ms,
-            phase=spec.phase,
-        )
-        lifeline = spec.open_lifeline()
-        tree = _start(spec)
-    except LessorError as error:
-        report.append(EventKind.FAILED, code=error.code, message=str(error))
-        return error.exit_code
-    _report_start(spec, tree, report)
-    heartbeat = Heartbeat(
-        authority,
-        StoreCalls(lifeline, wake=inbox.wake),
-        clock=clock,
-        report=report,
-        watch_every_ms=spec.patience.watch_every_ms,
-    )
-    agent = AgentRun(tree, spec, clock=clock, report=report)
-    return Supervisor(spec, agent, heartbeat, inbox=inbox, report=report, clock=clock).run()
+    with closing(ReportWriter(spec.report, clock)) as report:
+        inbox = Inbox(STDIN)
+        try:
+            supervisor = _begin(spec, inbox=inbox, report=report, clock=clock)
+        except LessorError as error:
+            report.append(EventKind.FAILED, code=error.code, message=str(error))
+            return error.exit_code
+        return supervisor.run()
 
 
 def main(arguments: list[str]) -> int:
@@ -207,6 +191,24 @@ def main(arguments: list[str]) -> int:
     except LessorError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
+
+
+def _begin(spec: SupervisorSpec, *, inbox: Inbox, report: ReportWriter, clock: Clock) -> Supervisor:
+    authority = Authority(
+        spec.terms, clock=clock, version=spec.version, sent_ms=spec.sent_ms, phase=spec.phase
+    )
+    calls = StoreCalls(spec.open_lifeline(), wake=inbox.wake)
+    tree = _start(spec)
+    _report_start(spec, tree, report)
+    heartbeat = Heartbeat(
+        authority,
+        calls,
+        clock=clock,
+        report=report,
+        watch_every_ms=spec.patience.watch_every_ms,
+    )
+    agent = AgentRun(tree, spec, clock=clock, report=report)
+    return Supervisor(spec, agent, heartbeat, inbox=inbox, report=report, clock=clock)
 
 
 def _start(spec: SupervisorSpec) -> AgentTree:
