@@ -66,7 +66,7 @@ def load_settings(
     elif values.get(STORE):
         url, origin = values[STORE], STORE
     else:
-        url, origin = f"sqlite:///{state / 'lessor.db'}", "the state directory"
+        url, origin = f"sqlite://{state / 'lessor.db'}", "the state directory"
     return Settings(
         state_dir=state, store_url=url, store_origin=origin, listen_dsn=values.get(LISTEN) or None
     )

@@ -9,16 +9,14 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-import click
-
 from lessor.cli.invocation import Invocation
 from lessor.cli.output import write_json, write_lines
 from lessor.cli.text import Line, Piece, Tone, fit, pad, shown
+from lessor.cli.trusting import agree, command_lines
 from lessor.errors import DeniedError, InvalidError
 from lessor.git.repository import behind_remote, current_branch, resolve_commit, uncommitted_files
 from lessor.model.lease import HEARTBEAT_TERMS, terms_for
 from lessor.project import Project, project_of
-from lessor.project.trust import trust
 from lessor.runner.commands import AGENT_COMMANDS
 from lessor.runner.desk import Desk, Plan, RunOptions
 from lessor.runner.host import this_host
@@ -195,27 +193,10 @@ def project_at_base(invocation: Invocation, base: str | None) -> Project:
 
 
 def ensure_trusted(invocation: Invocation, project: Project) -> None:
-    """Show what the repository's files would run and ask once; without a terminal, refuse.
-
-    Raises:
-        DeniedError: the person said no, or nobody can be asked.
-    """
-    if project.trusted:
-        return
-    write_lines(
-        [
-            [f"  {pad(what, 8)} {shown(text)}", Piece(f"   ({origin})", Tone.FAINT)]
-            for what, text, origin in project.commands
-        ],
-        sys.stderr,
-    )
-    if not (sys.stdin.isatty() and sys.stderr.isatty()) or not click.confirm(
-        "Run these here? (asked once)", err=True
-    ):
-        raise _untrusted(project)
-    trust(
-        invocation.settings, project.digest, note="\n".join(text for _, text, _ in project.commands)
-    )
+    """Show what the repository's files would run and ask once; DeniedError where nobody agrees."""
+    if not project.trusted:
+        lines = command_lines(project.commands, invocation.columns)
+        agree(invocation, digest=project.digest, given=None, lines=lines, again="lessor trust")
 
 
 def base_lines(invocation: Invocation, options: RunOptions) -> list[Line]:

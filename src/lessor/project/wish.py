@@ -37,8 +37,7 @@ class Wish:
 
     def key(self, file: str) -> str:
         """The unique key of the task that this wish of `file` becomes."""
-        digest = hashlib.sha256(f"{file}\0{self.id}".encode("utf-8", "surrogatepass"))
-        return f"import:{digest.hexdigest()[:32]}"
+        return f"{file_key(file)}{_digest(self.id)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +51,11 @@ class Waits:
 
     places: tuple[int, ...] = ()
     numbers: tuple[int, ...] = field(default=())
+
+
+def file_key(file: str) -> str:
+    """What the unique keys of all tasks of `file` begin with."""
+    return f"import:{_digest(file)}:"
 
 
 def resolve_waits(wishes: Sequence[Wish], *, file: str) -> list[Waits]:
@@ -97,3 +101,7 @@ def _waits(wish: Wish, wishes: Sequence[Wish], places: dict[str, int], *, file: 
                 line=wish.line,
             )
     return Waits(places=tuple(found), numbers=tuple(numbers))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]

@@ -1,0 +1,141 @@
+"""What the page is about: who works, who waits and why, what needs a person, what is done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lessor.errors import GitError
+from lessor.git.repository import current_branch, head_commit
+from lessor.model.lease import LeaseKind
+from lessor.model.lifecycle import TaskState
+from lessor.model.task import Stage, Task
+from lessor.model.waiting import Cause, Why
+from lessor.service.acquiring import QUEUE as AD_HOC
+
+if TYPE_CHECKING:
+    from lessor.cli.invocation import Invocation
+    from lessor.cli.repositories import Checkout
+    from lessor.git.repository import Repository
+    from lessor.service.reading import LeaseRecord
+
+MOST_WAITS = 20
+MOST_DONE = 50
+MOST_LANDING = 10
+RECENT_MS = 24 * 3_600_000
+_FOR_A_PERSON = frozenset({TaskState.NEEDS_PERSON, TaskState.QUARANTINED, TaskState.RECONCILING})
+_FINISHED_WELL = frozenset({Stage.VERIFIED, Stage.UNVERIFIED, Stage.PUSHED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Board:
+    """One look at a repository.
+
+    Attributes:
+        branch: the one that the person is on; empty on a detached HEAD.
+        commit: where it stands; empty before the first commit, or without a clone.
+        running: live leases of queued tasks.
+        holds: live leases that were taken without a queued task.
+        waits: the first queued tasks that something is in the way of.
+        ready: how many queued tasks nothing is in the way of, among those that were looked at.
+        queued: how many tasks are queued in all.
+        to_land: results that the branch doesn't contain yet.
+        failed: tasks that failed within the last day.
+    """
+
+    name: str
+    branch: str
+    commit: str
+    now_ms: int
+    running: Sequence[LeaseRecord]
+    holds: Sequence[LeaseRecord]
+    waits: Sequence[tuple[Task, Why]]
+    ready: int
+    queued: int
+    needs_you: Sequence[Task]
+    to_land: Sequence[Task]
+    failed: Sequence[Task]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing at all to show."""
+        return not (
+            self.running
+            or self.holds
+            or self.queued
+            or self.needs_you
+            or self.to_land
+            or self.failed
+        )
+
+
+def read_board(invocation: Invocation) -> Board:
+    """Look at the repository that the command is about; reads only."""
+    standing, lessor = invocation.standing, invocation.lessor
+    branch, commit = _where(standing.checkout)
+    tasks = {task.id: task for task in lessor.tasks.open_tasks(repository=standing.id)}
+    leases = [
+        lease
+        for lease in lessor.leases.leases(repository=standing.id, live=True)
+        if lease.kind is LeaseKind.LEASE
+    ]
+    ad_hoc = {task.id for task in tasks.values() if task.queue == AD_HOC}
+    queued = [
+        task
+        for task in tasks.values()
+        if task.state in {TaskState.QUEUED, TaskState.BLOCKED} and task.id not in ad_hoc
+    ]
+    whys = [(task, lessor.tasks.why(task.id)) for task in queued[:MOST_WAITS]]
+    now = lessor.now_ms()
+    failed = lessor.tasks.tasks(repository=standing.id, states=[TaskState.FAILED], most=5)
+    return Board(
+        name=standing.name,
+        branch=branch,
+        commit=commit,
+        now_ms=now,
+        running=[lease for lease in leases if lease.task not in ad_hoc],
+        holds=[lease for lease in leases if lease.task in ad_hoc],
+        waits=[(task, why) for task, why in whys if why.cause is not Cause.READY],
+        ready=sum(why.cause is Cause.READY for _, why in whys),
+        queued=len(queued),
+        needs_you=[task for task in tasks.values() if task.state in _FOR_A_PERSON],
+        to_land=_to_land(invocation, commit),
+        failed=[task for task in failed if now - (task.finished_ms or 0) < RECENT_MS],
+    )
+
+
+def contains(repository: Repository, commit: str, *, at: str) -> bool:
+    """Whether the history of `at` contains `commit`; False where git can't tell."""
+    asked = ["merge-base", "--is-ancestor", commit, at]
+    return repository.git(asked, check=False).code == 0
+
+
+def _where(checkout: Checkout | None) -> tuple[str, str]:
+    if checkout is None:
+        return "", ""
+    branch = current_branch(checkout.cwd) or ""
+    try:
+        return branch, head_commit(checkout.cwd)
+    except GitError:  # no commit yet
+        return branch, ""
+
+
+def _to_land(invocation: Invocation, commit: str) -> list[Task]:
+    standing = invocation.standing
+    done = invocation.lessor.tasks.tasks(
+        repository=standing.id, states=[TaskState.SUCCEEDED], most=MOST_DONE
+    )
+    results = [
+        task
+        for task in done
+        if task.stage in _FINISHED_WELL and task.commit and task.commit != task.base
+    ]
+    if standing.checkout is None or not commit:
+        return results[:MOST_LANDING]
+    repository = standing.checkout.repository
+    return [
+        task
+        for task in results[:MOST_LANDING]
+        if not contains(repository, task.commit or "", at=commit)
+    ]

@@ -1,0 +1,27 @@
+"""`lessor completion`: the script that makes a shell complete commands and options."""
+
+from __future__ import annotations
+
+import click
+
+from lessor.cli.options import command
+
+
+@command("completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(*, shell: str) -> None:
+    r"""Print a shell's completion script.
+
+    \b
+    bash   eval "$(lessor completion bash)"      in ~/.bashrc
+    zsh    eval "$(lessor completion zsh)"       in ~/.zshrc
+    fish   lessor completion fish > ~/.config/fish/completions/lessor.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    from lessor.cli.main import root
+
+    found = get_completion_class(shell)
+    if found is None:
+        raise click.ClickException(f"There is no completion for {shell}.")
+    click.echo(found(root, {}, "lessor", "_LESSOR_COMPLETE").source())

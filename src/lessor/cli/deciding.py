@@ -1,0 +1,219 @@
+"""What a person decides about tasks: answer, retry, cancel, block, release by force."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from lessor.cli.options import command, pass_invocation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from lessor.cli.invocation import Invocation
+    from lessor.cli.text import Line
+    from lessor.model.task import Task
+    from lessor.service.deciding import Decided
+
+
+_NOW = {"needs_person": "waiting for your answer", "quarantined": "taken out"}
+
+
+@command("answer")
+@click.argument("task")
+@click.argument("text")
+@pass_invocation
+def answer(invocation: Invocation, *, task: str, text: str) -> None:
+    """Answer a task's question; it is queued again and told the answer. `-` reads it from stdin."""
+    from lessor.cli.finding import find_task
+
+    found = find_task(invocation, task)
+    words = _text(text)
+    with refusals([found], "answered"):
+        done = invocation.lessor.tasks.answer(found.id, words, actor=invocation.person)
+    _answer(invocation, [found], done, "goes on with your answer", next_step="lessor run")
+
+
+@command("retry")
+@click.argument("task")
+@click.argument("words", required=False, default="")
+@pass_invocation
+def retry(invocation: Invocation, *, task: str, words: str) -> None:
+    """Queue a task again, its attempts forgotten; more WORDS are added to what it asks.
+
+    A finished task stays finished: its work is asked for again as a new task, with the same scope.
+    """
+    from lessor.cli.finding import find_task
+    from lessor.model.lifecycle import is_terminal
+
+    found = find_task(invocation, task)
+    said = _text(words)
+    if is_terminal(found.state):
+        _again(invocation, found, said)
+        return
+    with refusals([found], "queued again"):
+        done = invocation.lessor.tasks.requeue([found.id], actor=invocation.person, addition=said)
+    _answer(invocation, [found], done, "is queued again", next_step="lessor run")
+
+
+@command("cancel")
+@click.argument("tasks", nargs=-1, required=True)
+@click.option("--reason", default="", metavar="TEXT", help="Kept with the task.")
+@pass_invocation
+def cancel(invocation: Invocation, *, tasks: tuple[str, ...], reason: str) -> None:
+    """End tasks for good. A running agent is told and stopped; what it made is kept."""
+    from lessor.cli.finding import find_tasks
+
+    found = find_tasks(invocation, tasks)
+    with refusals(found, "cancelled"):
+        done = invocation.lessor.tasks.cancel(
+            [task.id for task in found], actor=invocation.person, reason=reason
+        )
+    _answer(invocation, found, done, "is cancelled")
+
+
+@command("block")
+@click.argument("tasks", nargs=-1, required=True)
+@click.option("--reason", default="", metavar="TEXT", help="Kept with the task.")
+@pass_invocation
+def block(invocation: Invocation, *, tasks: tuple[str, ...], reason: str) -> None:
+    """Keep tasks from being claimed until they are unblocked; a live lease ends, uncharged."""
+    from lessor.cli.finding import find_tasks
+
+    found = find_tasks(invocation, tasks)
+    with refusals(found, "blocked"):
+        done = invocation.lessor.tasks.block(
+            [task.id for task in found], actor=invocation.person, reason=reason
+        )
+    step = f"lessor unblock {found[0].number}"
+    _answer(invocation, found, done, "is blocked", next_step=step)
+
+
+@command("unblock")
+@click.argument("tasks", nargs=-1, required=True)
+@click.option("--reason", default="", metavar="TEXT", help="Kept with the task.")
+@pass_invocation
+def unblock(invocation: Invocation, *, tasks: tuple[str, ...], reason: str) -> None:
+    """Let blocked tasks be claimed again."""
+    from lessor.cli.finding import find_tasks
+
+    found = find_tasks(invocation, tasks)
+    with refusals(found, "unblocked"):
+        done = invocation.lessor.tasks.unblock(
+            [task.id for task in found], actor=invocation.person, reason=reason
+        )
+    _answer(invocation, found, done, "is queued again", next_step="lessor run")
+
+
+@command("force-release")
+@click.argument("task")
+@click.option("--reason", required=True, metavar="TEXT", help="Why its holder has to lose it.")
+@click.option("--checked", required=True, metavar="TEXT", help="What you looked at before.")
+@pass_invocation
+def force_release(invocation: Invocation, *, task: str, reason: str, checked: str) -> None:
+    """End somebody else's live lease. Its late writes are refused; the reason is kept for good."""
+    from lessor.cli.finding import find_task
+
+    found = find_task(invocation, task)
+    with refusals([found], "taken from anybody"):
+        done = invocation.lessor.leases.force_release(
+            found.id, actor=invocation.person, reason=reason, checked=checked
+        )
+    _answer(
+        invocation,
+        [found],
+        [done],
+        "was taken from its holder",
+        next_step=f"lessor why {found.number}",
+    )
+
+
+@contextmanager
+def refusals(tasks: Sequence[Task], verb: str) -> Iterator[None]:
+    """Say a refused decision in the person's own words: numbers, and what the task is instead."""
+    from lessor.errors import TransitionRefusedError
+
+    try:
+        yield
+    except TransitionRefusedError as error:
+        named = error.facts.get("task")
+        number = next((task.number for task in tasks if task.id == named), tasks[0].number)
+        state = str(error.facts.get("state") or "not running")
+        raise TransitionRefusedError(
+            f"#{number} can't be {verb}: it is {_NOW.get(state, state)}.",
+            next_step=f"See: lessor why {number}.",
+            **{**error.facts, "number": number},
+        ) from error
+
+
+def _text(given: str) -> str:
+    from lessor.cli.files import STDIN, read_text
+
+    return read_text(STDIN, what="text").strip() if given == STDIN else given
+
+
+def _again(invocation: Invocation, task: Task, words: str) -> None:
+    """A new task that asks for the same; the finished one keeps its state and its result."""
+    from lessor.cli.records import task_record
+    from lessor.model.task import NewTask
+
+    lessor = invocation.lessor
+    wish = NewTask(
+        title=task.title,
+        prompt="\n\n".join(part for part in (task.prompt, words) if part),
+        queue=task.queue,
+        repository=task.repository,
+        scopes=task.scopes,
+        reads=task.reads,
+        strict=task.strict,
+        priority=task.priority,
+        check=task.check,
+        agent=task.agent,
+        capabilities=task.capabilities,
+        effects=task.effects,
+        idempotency_key=task.idempotency_key,
+        limit_key=task.limit_key,
+        max_attempts=task.max_attempts,
+    )
+    made = lessor.tasks.task(lessor.tasks.submit([wish], submitter=invocation.person)[0].task)
+    record = {**task_record(made, repo=invocation.standing.key or None), "again": task.id}
+    invocation.answer(record, lambda: _again_lines(task, made))
+
+
+def _again_lines(task: Task, made: Task) -> list[Line]:
+    from lessor.cli.page import next_lines
+    from lessor.cli.text import Piece, Tone
+
+    return [
+        [Piece(f"#{made.number}", Tone.STRONG), f" {made.title}"],
+        [f"   asks again for what #{task.number} asked, which is {task.state}"],
+        *next_lines(["lessor run"]),
+    ]
+
+
+def _answer(
+    invocation: Invocation,
+    tasks: Sequence[Task],
+    done: Sequence[Decided],
+    words: str,
+    *,
+    next_step: str = "",
+) -> None:
+    states = {decided.task: decided.state for decided in done}
+    records = [
+        {"taskId": task.id, "number": task.number, "state": states.get(task.id)} for task in tasks
+    ]
+    invocation.answer_all(records, lambda: _lines(tasks, words, next_step))
+
+
+def _lines(tasks: Sequence[Task], words: str, next_step: str) -> list[Line]:
+    from lessor.cli.page import next_lines
+    from lessor.cli.text import Piece, Tone
+
+    lines: list[Line] = [
+        [Piece(f"#{task.number}", Tone.STRONG), f" {task.title}  ", Piece(words, Tone.GOOD)]
+        for task in tasks
+    ]
+    return [*lines, *next_lines([next_step])] if next_step else lines

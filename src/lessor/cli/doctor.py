@@ -1,0 +1,198 @@
+"""`lessor doctor`: whether everything is as it has to be, and what is weaker on this machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lessor.cli.options import command, pass_invocation
+from lessor.errors import LessorError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from lessor.cli.invocation import Invocation
+    from lessor.cli.text import Line
+
+LITTLE_SPACE = 2 * 1024**3
+SKEW_MS = 5_000
+FAILED = 1
+
+
+class Grade(StrEnum):
+    """How a check came out."""
+
+    GOOD = "ok"
+    WEAKER = "weaker"
+    BAD = "bad"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One check."""
+
+    what: str
+    grade: Grade
+    sentence: str
+
+
+@command("doctor")
+@pass_invocation
+def doctor(invocation: Invocation) -> int:
+    """Check the store, git, this machine's abilities, permissions and disk. Exits with 1 if one is bad."""
+    findings = list(_examine(invocation))
+    invocation.answer_all(
+        [{"what": f.what, "grade": f.grade, "sentence": f.sentence} for f in findings],
+        lambda: _lines(findings, invocation.columns),
+    )
+    return FAILED if any(f.grade is Grade.BAD for f in findings) else 0
+
+
+def _examine(invocation: Invocation) -> Iterator[Finding]:
+    yield from _store(invocation)
+    yield _git()
+    yield from _host()
+    yield from _state(invocation.settings.state_dir, invocation.settings.tokens_dir)
+    yield _disk(invocation.settings.state_dir)
+    yield _agents()
+
+
+def _store(invocation: Invocation) -> Iterator[Finding]:
+    from lessor.store.sqlite import SqliteStore
+
+    settings = invocation.settings
+    try:
+        store = invocation.lessor.store
+    except LessorError as error:
+        yield _bad("store", f"{error} (from {settings.store_origin})")
+        return
+    where = store.path if isinstance(store, SqliteStore) else "PostgreSQL"
+    yield _good("store", f"{where}, from {settings.store_origin}; it can be written")
+    yield _good("schema", f"version {_schema(store.dialect)}, this Lessor's own")
+    if isinstance(store, SqliteStore):
+        faults = store.check()
+        yield (
+            _bad("integrity", f"{'; '.join(faults[:3])}. Restore a backup: lessor restore FILE.")
+            if faults
+            else _good("integrity", "SQLite's full check found nothing")
+        )
+    skew = invocation.lessor.now_ms() - invocation.clock.wall_ms()
+    yield (
+        _weaker(
+            "clock", f"the store's clock is {skew / 1000:+.1f} s from this machine's; it decides"
+        )
+        if abs(skew) > SKEW_MS
+        else _good("clock", "the store's clock and this machine's agree")
+    )
+
+
+def _schema(dialect: str) -> int:
+    from lessor.store.migrations import load_migrations
+
+    # An open store has exactly the schema that this Lessor knows: opening brought it there.
+    return load_migrations(dialect)[-1].version
+
+
+def _git() -> Finding:
+    from lessor.git.command import require_git
+
+    try:
+        version = require_git()
+    except LessorError as error:
+        return _bad("git", str(error))
+    return _good("git", ".".join(str(part) for part in version))
+
+
+def _host() -> Iterator[Finding]:
+    from lessor.runner.host import abilities
+
+    found = abilities()
+    for what, ability in (
+        ("subreaper", found.subreaper),
+        ("cgroup", found.cgroup),
+        ("pidfd", found.pidfd),
+        ("boot clock", found.boottime),
+    ):
+        yield Finding(
+            what=what,
+            grade=Grade.GOOD if ability.available else Grade.WEAKER,
+            sentence=ability.sentence,
+        )
+
+
+def _state(state_dir: Path, tokens_dir: Path) -> Iterator[Finding]:
+    if not state_dir.is_dir():
+        yield _good("state", f"{state_dir} isn't there yet")
+        return
+    found = state_dir.stat()
+    mode = stat.S_IMODE(found.st_mode)
+    if found.st_uid != os.getuid():
+        yield _bad("state", f"{state_dir} belongs to another user")
+    elif mode & 0o077:
+        yield _bad("state", f"others can look into {state_dir}: chmod 700 {state_dir}")
+    else:
+        yield _good("state", f"{state_dir}, yours alone")
+    open_ones = [
+        path.name
+        for path in (tokens_dir.iterdir() if tokens_dir.is_dir() else ())
+        if stat.S_IMODE(path.lstat().st_mode) & 0o077
+    ]
+    if open_ones:
+        yield _bad("tokens", f"others can read {open_ones[0]}: chmod 600 {tokens_dir}/*")
+    else:
+        yield _good("tokens", "lease tokens are readable by you alone")
+
+
+def _disk(state_dir: Path) -> Finding:
+    place = next(path for path in (state_dir, *state_dir.parents) if path.is_dir())
+    free = shutil.disk_usage(place).free
+    said = f"{free / 1024**3:.1f} GB free for worktrees and logs"
+    return _weaker("disk", said) if free < LITTLE_SPACE else _good("disk", said)
+
+
+def _agents() -> Finding:
+    from lessor.project.agents import installed_agents
+
+    names = [agent.name for agent in installed_agents() if agent.path]
+    if not names:
+        return _weaker("agents", "none on PATH: give a command, lessor run -- CMD")
+    return _good("agents", ", ".join(names))
+
+
+def _good(what: str, sentence: str) -> Finding:
+    return Finding(what=what, grade=Grade.GOOD, sentence=sentence)
+
+
+def _weaker(what: str, sentence: str) -> Finding:
+    return Finding(what=what, grade=Grade.WEAKER, sentence=sentence)
+
+
+def _bad(what: str, sentence: str) -> Finding:
+    return Finding(what=what, grade=Grade.BAD, sentence=sentence)
+
+
+def _lines(findings: Sequence[Finding], columns: int) -> list[Line]:
+    from lessor.cli.page import next_lines
+    from lessor.cli.text import Piece, Tone, pad, shown, wrap
+
+    marks = {
+        Grade.GOOD: Piece("✓ ", Tone.GOOD),
+        Grade.WEAKER: Piece("! ", Tone.WARN),
+        Grade.BAD: Piece("✗ ", Tone.BAD),
+    }
+    lines: list[Line] = []
+    for finding in findings:
+        for n, text in enumerate(wrap(shown(finding.sentence), columns - 14)):
+            mark = marks[finding.grade] if n == 0 else "  "
+            lines.append([mark, Piece(pad("" if n else finding.what, 12), Tone.FAINT), text])
+    bad = sum(finding.grade is Grade.BAD for finding in findings)
+    weaker = sum(finding.grade is Grade.WEAKER for finding in findings)
+    said = (
+        f"{bad} to mend, {weaker} weaker here" if bad or weaker else "everything is as it should be"
+    )
+    return [*lines, [], [Piece(said, Tone.STRONG)], *next_lines(["lessor"])]

@@ -1,0 +1,139 @@
+"""How a script ends its lease: complete, fail, release."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from lessor.cli.options import command, pass_invocation
+from lessor.model.task import Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from lessor.cli.invocation import Invocation
+    from lessor.cli.text import Line
+    from lessor.model.grant import Ended
+    from lessor.model.lease import Holder
+
+_CLAIMED_STAGES = (Stage.UNVERIFIED, Stage.SUBMITTED, Stage.VERIFIED, Stage.PUSHED)
+
+
+@command("complete")
+@click.argument("lease")
+@click.option("--base", metavar="COMMIT", help="What the work began from.")
+@click.option("--commit", metavar="COMMIT", help="What it came to.")
+@click.option("--said", default="", metavar="TEXT|-", help="What was done, in words.")
+@click.option("--no-change", metavar="REASON", help="Why nothing had to be changed.")
+@click.option(
+    "--stage",
+    type=click.Choice([stage.value for stage in _CLAIMED_STAGES]),
+    default=Stage.UNVERIFIED.value,
+    show_default=True,
+    help="How far the result got.",
+)
+@pass_invocation
+def complete(
+    invocation: Invocation,
+    *,
+    lease: str,
+    base: str | None,
+    commit: str | None,
+    said: str,
+    no_change: str | None,
+    stage: str,
+) -> None:
+    """Finish the task that a lease is for. A late result is refused with 7, and kept."""
+    from lessor.cli.files import STDIN, read_text
+    from lessor.model.grant import Result
+
+    result = Result(
+        stage=Stage(stage),
+        said=read_text(STDIN, what="text").strip() if said == STDIN else said,
+        base=base,
+        commit=commit,
+        no_change=no_change,
+    )
+    leases = invocation.lessor.leases
+    _end(invocation, lease, lambda holder: leases.complete_one(holder, result))
+
+
+@command("fail")
+@click.argument("lease")
+@click.option("--error", required=True, metavar="TEXT", help="What went wrong.")
+@click.option("--fingerprint", default="", metavar="TEXT", help="The same for the same failure.")
+@click.option("--final", is_flag=True, help="The task has failed; else the rules decide.")
+@click.option("--credential", is_flag=True, help="It stopped for want of a credential.")
+@pass_invocation
+def fail(
+    invocation: Invocation,
+    *,
+    lease: str,
+    error: str,
+    fingerprint: str,
+    final: bool,
+    credential: bool,
+) -> None:
+    """Say that an attempt failed; the recovery rules decide what follows."""
+    from lessor.model.grant import Failure
+
+    failure = Failure(error=error, fingerprint=fingerprint, retry=not final, credential=credential)
+    leases = invocation.lessor.leases
+    _end(invocation, lease, lambda holder: leases.fail(holder, failure))
+
+
+@command("release")
+@click.argument("lease")
+@click.option("--reason", default="", metavar="TEXT", help="Kept with the task.")
+@pass_invocation
+def release(invocation: Invocation, *, lease: str, reason: str) -> None:
+    """Give a lease back unfinished: no attempt is spent, the next worker takes the task.
+
+    Paths that were acquired without a task are simply free again.
+    """
+    _end(invocation, lease, lambda holder: give_back(invocation, holder, reason=reason))
+
+
+def give_back(invocation: Invocation, holder: Holder, *, reason: str) -> Ended:
+    """Release a lease; the task that only stood for acquired paths is done with it."""
+    from lessor.model.grant import Result
+    from lessor.service.acquiring import QUEUE
+
+    leases = invocation.lessor.leases
+    if invocation.lessor.tasks.task(holder.task).queue == QUEUE:
+        return leases.complete_one(holder, Result(stage=Stage.NONE, said=reason))
+    return leases.release(holder, reason=reason)
+
+
+def _end(invocation: Invocation, lease: str, how: Callable[[Holder], Ended]) -> None:
+    from lessor.cli.finding import lease_named
+    from lessor.cli.tokens import forget_token, holding
+
+    named = lease_named(invocation, lease)
+    with holding(invocation, named) as holder:
+        ended = how(holder)
+        forget_token(invocation, named)
+    task = invocation.lessor.tasks.task(ended.task)
+    record = {
+        "leaseId": ended.lease,
+        "taskId": ended.task,
+        "number": task.number,
+        "end": ended.end,
+        "state": ended.state,
+        "rule": ended.rule or None,
+        "repeated": ended.repeated,
+    }
+    invocation.answer(record, lambda: _lines(task.number, task.title, ended))
+
+
+def _lines(number: int, title: str, ended: Ended) -> list[Line]:
+    from lessor.cli.page import next_lines
+    from lessor.cli.text import Piece, Tone
+
+    rule = f" by the rule {ended.rule!r}" if ended.rule else ""
+    return [
+        [Piece(f"#{number}", Tone.STRONG), f" {title}"],
+        [f"   lease {ended.end}; the task is {str(ended.state).replace('_', ' ')}{rule}"],
+        *next_lines([f"lessor show {number}"]),
+    ]

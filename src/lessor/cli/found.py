@@ -1,0 +1,79 @@
+"""The page before anything is queued: what Lessor found in the repository, and what to type."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lessor.cli.board import Board
+from lessor.cli.page import headline, next_lines
+from lessor.cli.text import Line, Piece, Tone, fit, pad, shown
+
+if TYPE_CHECKING:
+    from lessor.cli.invocation import Invocation
+    from lessor.project import Project
+
+LABEL = 9
+COMMAND = 34
+
+
+def found_lines(invocation: Invocation, board: Board) -> list[Line]:
+    """Agents, check, setup and brought files, each with where it was found."""
+    head: Line = [*headline(board), Piece(" · ", Tone.FAINT), "nothing queued yet"]
+    if not board.commit:
+        return [head, [], *next_lines(['lessor add "…"'])]
+    from lessor.cli.agents import agent_versions
+
+    project = invocation.project(commit=board.commit)
+    width = invocation.columns
+    lines = [
+        [_label("agents"), *_agents(agent_versions(invocation))],
+        _command(
+            "check", project.check, project, width, absent="none found: results stay unverified"
+        ),
+        _command("setup", project.setup, project, width, absent="none needed"),
+        _brings(invocation, project, width),
+    ]
+    if not project.trusted:
+        said = "these commands come from the repository: lessor trust"
+        lines.append([_label(""), Piece(said, Tone.WARN)])
+    return [head, [], *lines, [], *next_lines(_steps(invocation))]
+
+
+def _steps(invocation: Invocation) -> list[str]:
+    checkout = invocation.standing.checkout
+    lists = ("TASKS.md", "TODO.md", "tasks.jsonl")
+    here = [n for n in lists if checkout is not None and (checkout.repository.root / n).is_file()]
+    return ['lessor add "fix the rounding in invoices"', *(f"lessor import {n}" for n in here[:1])]
+
+
+def _agents(versions: dict[str, str | None]) -> list[Piece | str]:
+    line: list[Piece | str] = []
+    for name, version in versions.items():
+        if version is None:
+            line.append(Piece(f"{name} not found   ", Tone.FAINT))
+        else:
+            line += [f"{name} {shown(version)} ".replace("  ", " "), Piece("✓   ", Tone.GOOD)]
+    return line
+
+
+def _command(what: str, command: str | None, project: Project, width: int, *, absent: str) -> Line:
+    if command is None:
+        return [_label(what), Piece(absent, Tone.FAINT)]
+    origin = f"({project.origins[what]})"
+    room = max(width - LABEL - 2 - len(origin) - 2, 20)
+    text = pad(shown(command), COMMAND) if len(command) <= COMMAND else fit(shown(command), room)
+    return [_label(what), text, "  ", Piece(origin, Tone.FAINT)]
+
+
+def _brings(invocation: Invocation, project: Project, width: int) -> Line:
+    from lessor.cli.brought import brought_files
+
+    files = brought_files(invocation, project.bring)
+    if not files:
+        return [_label("brings"), Piece("no ignored files", Tone.FAINT)]
+    names = fit(shown(", ".join(files)), width - LABEL - 2 - 40)
+    return [_label("brings"), names, Piece("  (ignored; copied to each worktree)", Tone.FAINT)]
+
+
+def _label(text: str) -> Piece:
+    return Piece(pad(f"  {text}", LABEL + 2), Tone.NAME)

@@ -1,0 +1,126 @@
+"""`lessor hold` and `lessor drop`: a person's own paths, without a heartbeat."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import click
+
+from lessor.cli.options import command, duration_option, pass_invocation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lessor.cli.invocation import Invocation
+    from lessor.cli.text import Line
+    from lessor.model.grant import Grant
+
+USUAL_MS = 4 * 3_600_000
+
+
+@command("hold")
+@click.argument("paths", nargs=-1, required=True)
+@duration_option("--for", "for_ms", default="4h", show_default=True, help="For how long.")
+@click.option("--reason", default="", metavar="TEXT", help="Shown to whoever has to wait.")
+@pass_invocation
+def hold(invocation: Invocation, *, paths: tuple[str, ...], for_ms: int, reason: str) -> None:
+    """Keep paths to yourself: no agent gets them until you drop them or the time is up."""
+    from lessor.cli.finding import path_from_top
+    from lessor.cli.records import grant_record
+    from lessor.cli.tokens import keep_token
+    from lessor.cli.workers import own_worker
+    from lessor.model.task import NewTask
+    from lessor.service.acquiring import QUEUE
+
+    standing = invocation.stand(register=True)
+    task = NewTask(
+        title=reason or f"held by {invocation.person}",
+        queue=QUEUE,
+        repository=standing.id,
+        scopes=tuple(path_from_top(invocation, path) for path in paths),
+        strict=True,
+        progress=False,
+    )
+    grant = invocation.lessor.leases.acquire(
+        task,
+        worker=own_worker(invocation, invocation.person),
+        ttl_ms=for_ms,
+        max_hold_ms=for_ms,
+    )
+    keep_token(invocation, grant.holder)
+    record = grant_record(grant, repo=standing.key or None, agent=invocation.person)
+    invocation.answer(record, lambda: _held_lines(invocation, grant))
+
+
+@command("drop")
+@click.argument("names", nargs=-1, required=True, metavar="PATH|N…")
+@pass_invocation
+def drop(invocation: Invocation, *, names: tuple[str, ...]) -> None:
+    """Give back what you hold: a path, or the number that `hold` or `acquire` answered."""
+    from lessor.cli.ending import give_back
+    from lessor.cli.tokens import forget_token, holding
+
+    leases = [lease for name in names for lease in _leases(invocation, name)]
+    dropped = []
+    for lease in dict.fromkeys(leases):
+        with holding(invocation, lease) as holder:
+            ended = give_back(invocation, holder, reason="dropped")
+            forget_token(invocation, lease)
+            dropped.append({"leaseId": lease, "taskId": ended.task, "state": ended.state})
+    invocation.answer_all(
+        dropped, lambda: _dropped_lines(invocation, [d["taskId"] for d in dropped])
+    )
+
+
+def _leases(invocation: Invocation, name: str) -> list[str]:
+    """The person's own leases on a path, or the one of a task.
+
+    Raises:
+        NotFoundError: nobody holds it.
+        DeniedError: only others do.
+    """
+    from lessor.cli.finding import lease_named, path_from_top
+    from lessor.cli.tokens import token_path
+    from lessor.errors import DeniedError, NotFoundError
+
+    if re.fullmatch(r"#?\d+|(?:lease|task)_\w+", name):
+        return [lease_named(invocation, name)]
+    standing = invocation.standing
+    path = path_from_top(invocation, name)
+    found = invocation.lessor.leases.who(path, repository=standing.id) if standing.id else []
+    if not found:
+        raise NotFoundError(f"Nobody holds {path}.", next_step="See what is held: lessor.")
+    own = [held.lease for held in found if token_path(invocation, held.lease).is_file()]
+    if not own:
+        raise DeniedError(
+            f"{path} belongs to #{found[0].number} ({found[0].agent}), not to you.",
+            next_step=f"See: lessor show {found[0].number}.",
+            path=path,
+            holder=found[0].agent,
+            number=found[0].number,
+        )
+    return own
+
+
+def _held_lines(invocation: Invocation, grant: Grant) -> list[Line]:
+    from lessor.cli.page import next_lines
+    from lessor.cli.text import Piece, Tone
+    from lessor.cli.times import clock_time, lapse
+
+    until = clock_time(grant.expires_ms, now=invocation.lessor.now_ms())
+    return [
+        [
+            Piece(", ".join(grant.scopes), Tone.STRONG),
+            f"  is yours for {lapse(grant.ttl_ms + 500)}, until {until}",
+        ],
+        *next_lines([f"lessor drop {grant.number}"]),
+    ]
+
+
+def _dropped_lines(invocation: Invocation, tasks: Sequence[str]) -> list[Line]:
+    lines: list[Line] = []
+    for task in tasks:
+        found = invocation.lessor.tasks.task(task)
+        lines.append([f"{', '.join(found.scopes)} is free again"])
+    return lines

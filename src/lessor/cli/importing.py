@@ -1,0 +1,343 @@
+"""`lessor import`: a list of tasks from a file; run again, it changes them and never doubles any.
+
+A task is known again by the file and the text's id, as its unique key; finished ones too. A task
+that somebody has begun stays as it was asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lessor.cli.options import command, pass_invocation
+from lessor.model.lifecycle import TaskState
+from lessor.model.scope import Mode, PathRules, parse_scopes
+from lessor.model.task import NewTask, Task
+from lessor.project.wish import Waits, Wish, file_key, resolve_waits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from lessor.cli.invocation import Invocation
+    from lessor.cli.text import Line
+    from lessor.project import Project
+
+PAGE = 1_000
+
+
+class Fate(StrEnum):
+    """What became of one line."""
+
+    ADDED = "added"
+    CHANGED = "changed"
+    SAME = "same"
+    BEGUN = "begun"  # it differs, and somebody has begun it
+    TICKED = "ticked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """One line, its task, and what became of it."""
+
+    wish: Wish
+    fate: Fate
+    task: Task | None
+
+
+@command("import")
+@click.argument("file", metavar="FILE|-")
+@click.option("--queue", metavar="NAME", help="The queue; else the project's own.")
+@click.option("--trust", "digest", metavar="DIGEST", help="Agree to the check commands in it.")
+@pass_invocation
+def import_(invocation: Invocation, *, file: str, queue: str | None, digest: str | None) -> None:
+    r"""Put a list of tasks into the queue: a Markdown checklist, or JSON lines (.jsonl).
+
+    \b
+    - [ ] Search: debounce the box            @scope web/search
+    - [ ] Billing: retry on 503               @check "pytest -q tests/billing"
+    - [ ] Billing: rename Charge to Payment   @after 2
+
+    After the text stand @scope @read @check @after @agent @priority @limit @strict @id. @after
+    names a place in the list, another line's @id, or a task (#14). Ticked lines ask for nothing.
+    """
+    from lessor.cli.add import find_project
+
+    name, wishes = _read(invocation, file)
+    waits = resolve_waits(wishes, file=name)
+    standing = invocation.stand(register=True)
+    project = find_project(invocation)
+    _agree_to_checks(invocation, wishes, digest=digest, file=file)
+    known = _known(invocation, {wish.key(name) for wish in wishes})
+    asked = [
+        _new_task(invocation, project, wish, wait, file=name, queue=queue)
+        for wish, wait in zip(wishes, waits, strict=True)
+    ]
+    imported = _write(invocation, wishes, waits, asked, known)
+    left_out = _left_out(invocation, wishes, file=name)
+    records = [_record(item, repo=standing.key or None) for item in imported]
+    invocation.answer_all(records, lambda: _lines(invocation, imported, left_out))
+
+
+def _read(invocation: Invocation, file: str) -> tuple[str, list[Wish]]:
+    """The file's name as part of its tasks' identity, and its tasks."""
+    from lessor.cli.files import STDIN, read_text
+    from lessor.project.checklist import read_checklist
+    from lessor.project.jsonlines import read_jsonlines
+
+    text = read_text(file, what="list")
+    name = STDIN if file == STDIN else _identity(invocation, Path(file))
+    lines = file.endswith((".jsonl", ".ndjson")) or text.lstrip().startswith("{")
+    return name, (read_jsonlines if lines else read_checklist)(text, file=name)
+
+
+def _identity(invocation: Invocation, file: Path) -> str:
+    """The file from the clone's top, so that every clone means the same one; else its whole path."""
+    path = file.resolve()
+    checkout = invocation.stand(register=True).checkout
+    if checkout is not None:
+        top = checkout.cwd.resolve()
+        for _ in Path(checkout.prefix).parts:
+            top = top.parent
+        if path.is_relative_to(top):
+            return path.relative_to(top).as_posix()
+    return os.fspath(path)
+
+
+def _agree_to_checks(
+    invocation: Invocation, wishes: Sequence[Wish], *, digest: str | None, file: str
+) -> None:
+    """A check is run with the person's rights: what a file names is agreed to once, like the project's."""
+    from lessor.cli.trusting import agree, command_lines
+    from lessor.project.trust import commands_digest, is_trusted
+
+    checkout = invocation.standing.checkout
+    checks = {f"line {wish.line}": wish.check for wish in wishes if wish.check and not wish.done}
+    if not checks or checkout is None:
+        return
+    body = {check: check for check in checks.values()}
+    named = commands_digest(checkout.repository, body)
+    if not is_trusted(invocation.settings, named):
+        lines = command_lines(
+            [(line, check, file) for line, check in checks.items()], invocation.columns
+        )
+        again = f"lessor import {file} --trust"
+        agree(invocation, digest=named, given=digest, lines=lines, again=again)
+
+
+def _known(invocation: Invocation, keys: set[str]) -> dict[str, Task]:
+    """The newest task of each key, finished or not."""
+    found: dict[str, Task] = {}
+    before = ""
+    while True:
+        page = invocation.lessor.tasks.tasks(
+            repository=invocation.repository, before=before, most=PAGE
+        )
+        for task in page:
+            if task.unique_key and task.unique_key.startswith("import:"):
+                found.setdefault(task.unique_key, task)
+        if len(page) < PAGE or keys <= found.keys():
+            return found
+        before = page[-1].id
+
+
+def _new_task(
+    invocation: Invocation,
+    project: Project | None,
+    wish: Wish,
+    wait: Waits,
+    *,
+    file: str,
+    queue: str | None,
+) -> NewTask:
+    from lessor.cli.add import expand_scopes
+
+    tasks = invocation.lessor.tasks
+    needs = (tasks.task_numbered(n, repository=invocation.repository).id for n in wait.numbers)
+    return NewTask(
+        title=wish.title,
+        prompt=wish.prompt,
+        queue=queue or (project.queue if project else "default"),
+        repository=invocation.repository,
+        scopes=expand_scopes(invocation, project, wish.scopes, from_top=True),
+        reads=expand_scopes(invocation, project, wish.reads, from_top=True),
+        strict=wish.strict,
+        priority=wish.priority,
+        needs=tuple(dict.fromkeys(needs)),
+        unique_key=wish.key(file),
+        max_attempts=project.attempts if project else 3,
+        check=wish.check,
+        agent=wish.agent,
+        limit_key=wish.limit_key,
+    )
+
+
+def _write(
+    invocation: Invocation,
+    wishes: Sequence[Wish],
+    waits: Sequence[Waits],
+    asked: Sequence[NewTask],
+    known: Mapping[str, Task],
+) -> list[Imported]:
+    """Add what is new in one transaction, then change what differs."""
+    tasks = invocation.lessor.tasks
+    there = {n: known.get(task.unique_key or "") for n, task in enumerate(asked)}
+    fresh = [n for n, wish in enumerate(wishes) if there[n] is None and not wish.done]
+    wanted = {n: _with_needs(asked[n], waits[n], there, fresh) for n in range(len(asked))}
+    made = tasks.submit([wanted[n] for n in fresh], submitter=invocation.person) if fresh else []
+    ids = {n: submitted.task for n, submitted in zip(fresh, made, strict=True)}
+    imported = []
+    for n, wish in enumerate(wishes):
+        old = there[n]
+        if n in ids:
+            imported.append(Imported(wish=wish, fate=Fate.ADDED, task=tasks.task(ids[n])))
+        elif old is None or wish.done:
+            imported.append(Imported(wish=wish, fate=Fate.TICKED, task=old))
+        else:
+            needs = [*wanted[n].needs, *(ids[p] for p in waits[n].places if p in ids)]
+            changed = replace(wanted[n], needs=tuple(dict.fromkeys(needs)), needs_index=())
+            imported.append(_amend(invocation, wish, old, changed))
+    return imported
+
+
+def _with_needs(
+    task: NewTask, wait: Waits, there: Mapping[int, Task | None], fresh: Sequence[int]
+) -> NewTask:
+    """The task with its needs: tasks that exist by id, new ones by their place in the batch."""
+    existing = [found.id for place in wait.places if (found := there[place]) is not None]
+    batch = tuple(fresh.index(place) for place in wait.places if place in fresh)
+    return replace(task, needs=(*task.needs, *existing), needs_index=batch)
+
+
+def _amend(invocation: Invocation, wish: Wish, old: Task, wanted: NewTask) -> Imported:
+    from lessor.errors import TransitionRefusedError
+
+    tasks = invocation.lessor.tasks
+    if not _differs(invocation, old, wanted):
+        return Imported(wish=wish, fate=Fate.SAME, task=old)
+    if old.state is not TaskState.QUEUED:
+        return Imported(wish=wish, fate=Fate.BEGUN, task=old)
+    try:
+        changed = tasks.amend(old.id, wanted, actor=invocation.person)
+    except TransitionRefusedError:  # begun in this very moment
+        return Imported(wish=wish, fate=Fate.BEGUN, task=tasks.task(old.id))
+    return Imported(wish=wish, fate=Fate.CHANGED, task=changed)
+
+
+def _differs(invocation: Invocation, old: Task, wanted: NewTask) -> bool:
+    plain = ("title", "prompt", "check", "agent", "priority", "strict", "limit_key")
+    if any(getattr(old, name) != getattr(wanted, name) for name in plain):
+        return True
+    rules = _rules(invocation, old)
+    for mode, before, after in (
+        (Mode.WRITE, old.scopes, wanted.scopes),
+        (Mode.READ, old.reads, wanted.reads),
+    ):
+        if {s.text for s in parse_scopes(after, mode=mode, rules=rules)} != set(before):
+            return True
+    return set(invocation.lessor.tasks.needs(old.id)) != set(wanted.needs)
+
+
+def _rules(invocation: Invocation, task: Task) -> PathRules:
+    if task.repository is None:
+        return PathRules()
+    row = invocation.lessor.registry.repository(task.repository)
+    return PathRules(fold_case=row.fold_case, normalize=row.normalize)
+
+
+def _left_out(invocation: Invocation, wishes: Sequence[Wish], *, file: str) -> list[Task]:
+    """Queued tasks of this file that it no longer asks for; the person decides about them."""
+    asked = {wish.key(file) for wish in wishes if not wish.done}
+    return [
+        task
+        for task in invocation.lessor.tasks.open_tasks(repository=invocation.repository)
+        if task.state is TaskState.QUEUED
+        and (task.unique_key or "").startswith(file_key(file))
+        and task.unique_key not in asked
+    ]
+
+
+def _record(item: Imported, *, repo: str | None) -> dict[str, object]:
+    from lessor.cli.records import task_record
+
+    task = None if item.task is None else task_record(item.task, repo=repo)
+    return {"line": item.wish.line, "id": item.wish.id, "fate": item.fate, "task": task}
+
+
+def _lines(
+    invocation: Invocation, imported: Sequence[Imported], left_out: Sequence[Task]
+) -> list[Line]:
+    from lessor.cli.page import next_lines, paths_text
+    from lessor.cli.text import Piece, Tone, row, table
+
+    counts = Counter(item.fate for item in imported)
+    said = ", ".join(f"{number} {_WORDS[fate]}" for fate, number in counts.items())
+    head: Line = [Piece(said, Tone.STRONG), "   (run it again any time: nothing is doubled)"]
+    tones = {Fate.ADDED: Tone.GOOD, Fate.CHANGED: Tone.WARN, Fate.BEGUN: Tone.BAD}
+    rows = (
+        row(
+            f"  #{item.task.number}" if item.task else "  \u2013",
+            Piece(_WORDS[item.fate], tones.get(item.fate, Tone.FAINT)),
+            item.wish.title,
+            Piece(_waits_text(invocation, item, paths_text), Tone.NAME),
+        )
+        for item in imported
+    )
+    lines = [head, *table(rows, columns=invocation.columns)]
+    lines += [
+        [Piece(f"  #{task.number} isn't asked for any more", Tone.WARN), f": {task.title}"]
+        for task in left_out
+    ]
+    side_by_side = _side_by_side(invocation)
+    steps = ["lessor run" if side_by_side < 2 else f"lessor run -n {min(side_by_side, 3)}"]  # noqa: PLR2004
+    if left_out:
+        steps.append(f"lessor cancel {' '.join(str(task.number) for task in left_out)}")
+    if side_by_side:
+        plural = "tasks" if side_by_side > 1 else "task"
+        lines.append([f"{side_by_side} {plural} can run side by side now"])
+    return [*lines, *next_lines(steps)]
+
+
+def _waits_text(
+    invocation: Invocation, item: Imported, paths_text: Callable[[Sequence[str]], str]
+) -> str:
+    if item.task is None:
+        return ""
+    needs = [
+        invocation.lessor.tasks.task(need) for need in invocation.lessor.tasks.needs(item.task.id)
+    ]
+    waiting = [f"#{need.number}" for need in needs if need.state is not TaskState.SUCCEEDED]
+    after = f", after {' '.join(waiting)}" if waiting else ""
+    return f"{paths_text(item.task.scopes)}{after}"
+
+
+def _side_by_side(invocation: Invocation) -> int:
+    """How many ready tasks of the repository don't want each other's paths."""
+    from lessor.model.claiming import Taken
+
+    ready = invocation.lessor.tasks.ready(repository=invocation.repository, most=100)
+    taken, count = Taken(), 0
+    for place, task in enumerate(ready):
+        rules = _rules(invocation, task)
+        scopes = (
+            *parse_scopes(task.scopes, mode=Mode.WRITE, rules=rules),
+            *parse_scopes(task.reads, mode=Mode.READ, rules=rules),
+        )
+        if taken.overlapping(scopes) is None:
+            taken.add(place, scopes)
+            count += 1
+    return count
+
+
+_WORDS = {
+    Fate.ADDED: "added",
+    Fate.CHANGED: "changed",
+    Fate.SAME: "unchanged",
+    Fate.BEGUN: "begun, left as it was",
+    Fate.TICKED: "ticked",
+}

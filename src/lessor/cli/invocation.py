@@ -1,0 +1,164 @@
+"""One call of the command line: its settings, its store, its repository, its way to answer.
+
+Everything is opened when it is first used: `lessor --help` opens nothing, and a command that needs
+no repository runs outside of one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lessor.cli.output import Format, Record, columns, write_lines, write_record, write_records
+from lessor.cli.text import Line
+from lessor.clock import Clock, SystemClock
+from lessor.errors import StoreUnavailableError
+
+if TYPE_CHECKING:
+    from lessor.cli.repositories import Standing
+    from lessor.project import Project
+    from lessor.service.lessor import Lessor
+    from lessor.settings import Settings
+
+
+class Invocation:
+    """What a command stands on.
+
+    Attributes:
+        store: the URL after --store.
+        repo: what stands after --repo.
+        output: the format that was asked for.
+    """
+
+    def __init__(self) -> None:
+        self.store: str | None = None
+        self.repo: str | None = None
+        self.output = Format.TABLE
+        self.clock: Clock = SystemClock()
+        self._standing: Standing | None = None
+
+    @cached_property
+    def settings(self) -> Settings:
+        """This machine's and person's settings."""
+        from lessor.settings import load_settings
+
+        return load_settings(store=self.store)
+
+    @cached_property
+    def host_id(self) -> str:
+        """This host's own id."""
+        from lessor.runner.host_id import host_id
+
+        try:
+            return host_id(self.settings.state_dir)
+        except OSError as error:
+            raise StoreUnavailableError(
+                f"{self.settings.state_dir} can't be used: {error.strerror}.",
+                next_step="Check that it is yours to write, or set LESSOR_STATE_DIR.",
+            ) from error
+
+    @cached_property
+    def lessor(self) -> Lessor:
+        """The store, opened."""
+        from lessor.connect import connect
+
+        settings = self.settings
+        return connect(
+            settings.store_url,
+            clock=self.clock,
+            host_id=self.host_id,
+            listen_dsn=settings.listen_dsn,
+        )
+
+    def stand(self, *, register: bool = False) -> Standing:
+        """The repository that the command is about; one that is around is registered.
+
+        Args:
+            register: make one known, too, that is only named.
+
+        Raises:
+            NotARepositoryError: there is none around, and none was named.
+            NotFoundError: the named one isn't known.
+        """
+        if self._standing is None:
+            from lessor.cli.repositories import find_standing
+
+            self._standing = find_standing(self, register=register)
+        return self._standing
+
+    @property
+    def standing(self) -> Standing:
+        """The same, without registering what is only named."""
+        return self.stand()
+
+    @property
+    def repository(self) -> str | None:
+        """The id of that repository in the store; None after `--repo none`."""
+        return self.stand().id
+
+    @cached_property
+    def person(self) -> str:
+        """The name under which this person or script holds leases: LESSOR_AGENT, else the login.
+
+        It can stand in a label: letters, digits and . _ - @ : / stay, anything else becomes -.
+        """
+        import getpass
+        import re
+
+        name = os.environ.get("LESSOR_AGENT", "")
+        if not name:
+            try:
+                name = getpass.getuser()
+            except (OSError, KeyError):  # no such user in the password file: a container
+                name = f"uid-{os.getuid()}"
+        return re.sub(r"[^A-Za-z0-9._@:/-]", "-", name)[:100] or "person"
+
+    @property
+    def here(self) -> Path:
+        """The directory that the command was started in."""
+        return Path(os.getcwd())  # noqa: PTH109 - cwd() resolves nothing either, and reads worse
+
+    def project(self, *, commit: str | None = None) -> Project:
+        """The project at `commit`, else where the checkout stands.
+
+        Raises:
+            NotARepositoryError: there is no checkout around.
+        """
+        from lessor.git.repository import head_commit
+        from lessor.project import project_of
+
+        checkout = self.standing.checkout_or_refuse()
+        at = commit or head_commit(checkout.cwd)
+        return project_of(checkout.repository, commit=at, settings=self.settings)
+
+    @property
+    def for_people(self) -> bool:
+        """Whether the answer is a text for people."""
+        return self.output is Format.TABLE
+
+    @property
+    def columns(self) -> int:
+        """How wide lines may be."""
+        return columns()
+
+    def answer(self, record: Record, lines: Callable[[], Iterable[Line]]) -> None:
+        """Answer with one record: its lines for people, itself for programs."""
+        if self.for_people:
+            write_lines(lines())
+        else:
+            write_record(record, self.output)
+
+    def answer_all(self, records: Sequence[Record], lines: Callable[[], Iterable[Line]]) -> None:
+        """Answer with several records."""
+        if self.for_people:
+            write_lines(lines())
+        else:
+            write_records(records, self.output)
+
+    def close(self) -> None:
+        """Give up the store's connection, if it was opened."""
+        if "lessor" in self.__dict__:
+            self.lessor.close()

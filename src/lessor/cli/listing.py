@@ -1,0 +1,210 @@
+"""`lessor list` and `lessor history`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from lessor.cli.options import command, pass_invocation
+from lessor.model.lifecycle import TaskState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from lessor.cli.invocation import Invocation
+    from lessor.cli.text import Line
+    from lessor.model.task import Task
+    from lessor.service.reading import HistoryEntry, LeaseRecord
+
+NAMED = {"needs_person": "needs you", "quarantined": "taken out"}
+
+
+@command("list")
+@click.option("--all", "everywhere", is_flag=True, help="Of every repository.")
+@click.option(
+    "--state",
+    "states",
+    multiple=True,
+    type=click.Choice([state.value for state in TaskState]),
+    help="Only these.",
+)
+@click.option("--queue", default="", metavar="NAME", help="Only of this queue.")
+@click.option("--leases", "leases_only", is_flag=True, help="Live leases instead of tasks.")
+@click.option("-n", "--most", type=click.IntRange(1, 10_000), default=50, show_default=True)
+@click.option("--before", default="", metavar="N", help="Go on from an earlier page's last.")
+@pass_invocation
+def list_(
+    invocation: Invocation,
+    *,
+    everywhere: bool,
+    states: tuple[str, ...],
+    queue: str,
+    leases_only: bool,
+    most: int,
+    before: str,
+) -> None:
+    """List tasks, the newest first; or live leases."""
+    from lessor.cli.finding import find_task
+
+    repository = None if everywhere else invocation.repository
+    keys = _keys(invocation)
+    if leases_only:
+        _list_leases(invocation, repository, keys, most=most)
+        return
+    tasks = invocation.lessor.tasks.tasks(
+        repository=repository,
+        everywhere=everywhere,
+        queue=queue,
+        states=states,
+        before=find_task(invocation, before).id if before else "",
+        most=most,
+    )
+    _answer_tasks(invocation, tasks, keys, everywhere=everywhere, full=len(tasks) == most)
+
+
+@command("history")
+@click.argument("task")
+@click.option("--after", type=click.IntRange(0), default=0, help="Only changes after this number.")
+@click.option("-n", "--most", type=click.IntRange(1, 100_000), default=1_000, show_default=True)
+@pass_invocation
+def history(invocation: Invocation, *, task: str, after: int, most: int) -> None:
+    """List every change of a task, the oldest first."""
+    from lessor.cli.finding import find_task
+    from lessor.cli.records import event_record
+
+    found = find_task(invocation, task)
+    entries = invocation.lessor.tasks.history(found.id, after=after, most=most)
+    invocation.answer_all(
+        [event_record(entry) for entry in entries],
+        lambda: _history_lines(invocation, found, entries),
+    )
+
+
+def state_text(task: Task) -> str:
+    """A task's state as people say it: how far a result got, where there is one."""
+    if task.state is TaskState.SUCCEEDED:
+        return "done" if task.stage == "none" else str(task.stage)
+    return NAMED.get(task.state, task.state)
+
+
+def _keys(invocation: Invocation) -> Mapping[str | None, str]:
+    return {row.id: row.key for row in invocation.lessor.registry.repositories()}
+
+
+def _list_leases(
+    invocation: Invocation,
+    repository: str | None,
+    keys: Mapping[str | None, str],
+    *,
+    most: int,
+) -> None:
+    from lessor.cli.records import lease_record
+
+    found = invocation.lessor.leases.leases(repository=repository, live=True, most=most)
+    invocation.answer_all(
+        [lease_record(lease, repo=keys.get(lease.repository)) for lease in found],
+        lambda: _lease_lines(found, invocation.columns),
+    )
+
+
+def _answer_tasks(
+    invocation: Invocation,
+    tasks: Sequence[Task],
+    keys: Mapping[str | None, str],
+    *,
+    everywhere: bool,
+    full: bool,
+) -> None:
+    from lessor.cli.records import task_record
+
+    invocation.answer_all(
+        [task_record(task, repo=keys.get(task.repository)) for task in tasks],
+        lambda: _task_lines(invocation, tasks, keys if everywhere else {}, full=full),
+    )
+
+
+def _task_lines(
+    invocation: Invocation,
+    tasks: Sequence[Task],
+    keys: Mapping[str | None, str],
+    *,
+    full: bool,
+) -> list[Line]:
+    from lessor.cli.page import next_lines, paths_text
+    from lessor.cli.text import Piece, Tone, row, table
+
+    if not tasks:
+        return [["no tasks"], *next_lines(['lessor add "…"'])]
+    tones = {
+        "needs you": Tone.WARN,
+        "failed": Tone.BAD,
+        "running": Tone.GOOD,
+        "verified": Tone.GOOD,
+    }
+    rows = []
+    for task in tasks:
+        state = state_text(task)
+        where = [Piece(keys.get(task.repository, "no repository"), Tone.FAINT)] if keys else []
+        cells = row(
+            f"#{task.number}",
+            Piece(state, tones.get(state, Tone.PLAIN)),
+            task.title,
+            Piece(paths_text(task.scopes), Tone.NAME),
+        )
+        rows.append([*where, *cells])
+    lines = table(rows, columns=invocation.columns)
+    last = tasks[-1]
+    step = f"lessor list --before {last.number}" if full else f"lessor show {tasks[0].number}"
+    return [*lines, *next_lines([step])]
+
+
+def _lease_lines(found: Sequence[LeaseRecord], columns: int) -> list[Line]:
+    from lessor.cli.page import next_lines, paths_text
+    from lessor.cli.text import Piece, Tone, row, table
+    from lessor.cli.times import lapse
+
+    if not found:
+        return [["nobody holds a lease"]]
+    rows = (
+        row(
+            lease.id,
+            f"#{lease.number}",
+            Piece(lease.agent or lease.kind, Tone.NAME),
+            paths_text(lease.paths),
+            f"{lapse(lease.expires_ms - lease.now_ms)} left" if lease.live else "ran out",
+        )
+        for lease in found
+    )
+    return [*table(rows, columns=columns), *next_lines([f"lessor show {found[0].number}"])]
+
+
+def _history_lines(
+    invocation: Invocation, task: Task, entries: Sequence[HistoryEntry]
+) -> list[Line]:
+    from lessor.cli.text import Piece, Tone, row, table
+    from lessor.cli.times import clock_time
+
+    now = invocation.lessor.now_ms()
+    rows = (
+        row(
+            Piece(f"{entry.n:>3}", Tone.FAINT),
+            clock_time(entry.at_ms, now=now),
+            entry.kind,
+            f"epoch {entry.epoch}",
+            Piece(_facts(entry.facts), Tone.FAINT),
+        )
+        for entry in entries
+    )
+    head: Line = [Piece(f"#{task.number}", Tone.STRONG), f" {task.title}"]
+    return [head, *table(rows, columns=invocation.columns)]
+
+
+def _facts(facts: Mapping[str, object]) -> str:
+    said = (
+        f"{name}={value if isinstance(value, str) else json.dumps(value)}"
+        for name, value in facts.items()
+        if value not in (None, "", [], {})
+    )
+    return " ".join(said)

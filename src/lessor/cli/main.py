@@ -1,0 +1,75 @@
+"""The entry point: runs one command, and turns every refusal into a sentence and an exit code.
+
+0 ok · 1 error, or some failed · 2 usage · 3 nothing to claim · 4 not allowed · 5 not found ·
+6 conflict · 7 lease lost · 8 waits for a person · 75 try again · 130 Ctrl-C · 141 a closed pipe
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+import click
+
+from lessor.cli.commands import Commands
+from lessor.cli.invocation import Invocation
+from lessor.cli.options import pass_invocation, shared_options
+from lessor.cli.output import Format, write_json, write_lines
+from lessor.cli.problem import Problem, asked_format, problem_of
+from lessor.errors import LessorError
+
+OK = 0
+INTERRUPTED = 128 + signal.SIGINT
+PIPE_CLOSED = 128 + 13
+
+_NAME = "lessor"
+
+
+@click.group(
+    cls=Commands,
+    invoke_without_command=True,
+    params=shared_options(),
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(package_name=_NAME, message="lessor %(version)s")
+@click.option("-w", "--watch", is_flag=True, help="Keep the page up to date.")
+@pass_invocation
+@click.pass_context
+def root(ctx: click.Context, invocation: Invocation, *, watch: bool) -> None:
+    """Show what runs, waits and needs you in this repository."""
+    ctx.call_on_close(invocation.close)
+    if ctx.invoked_subcommand is None:
+        from lessor.cli.page import show_page
+
+        show_page(invocation, watch=watch)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit."""
+    sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command; its exit code."""
+    code: object = OK
+    problem: Problem | None = None
+    try:
+        code = root.main(arguments, prog_name=_NAME, standalone_mode=False)
+        sys.stdout.flush()
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Nobody reads any more: say nothing, and let the interpreter flush into nothing.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+    except (LessorError, click.ClickException, OSError) as error:
+        problem = problem_of(error)
+    if problem is None:
+        return code if isinstance(code, int) else OK
+    if asked_format(arguments) is Format.TABLE:
+        write_lines(problem.lines(), sys.stderr)
+    else:
+        write_json(problem.record(), indent=None, stream=sys.stderr)
+    return problem.exit_code

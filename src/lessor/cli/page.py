@@ -1,0 +1,257 @@
+"""The page: bare `lessor`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from lessor.cli.board import Board, read_board
+from lessor.cli.output import Record, columns, write_lines
+from lessor.cli.text import Line, Piece, Tone, fit, pad, painted, shown, table, wrap
+from lessor.cli.times import clock_time, lapse, stopwatch
+from lessor.model.waiting import Cause
+
+if TYPE_CHECKING:
+    from lessor.cli.invocation import Invocation
+    from lessor.model.task import Task
+    from lessor.model.waiting import Why
+    from lessor.service.reading import LeaseRecord
+
+LABEL = 11
+REFRESH_MS = 1_000
+MOST_ROWS = 12
+
+
+def show_page(invocation: Invocation, *, watch: bool) -> None:
+    """Show the page once, or keep it up to date until Ctrl-C."""
+    if not watch:
+        board = read_board(invocation)
+        if board.is_empty and invocation.for_people:
+            from lessor.cli.found import found_lines
+
+            write_lines(found_lines(invocation, board))
+        else:
+            invocation.answer(page_record(invocation, board), lambda: page_lines(board, columns()))
+        return
+    if not sys.stdout.isatty() or not invocation.for_people:
+        raise click.UsageError("-w needs a terminal; without one, ask again when you want to know.")
+    _watch(invocation)
+
+
+def page_lines(board: Board, width: int) -> list[Line]:
+    """The page's lines."""
+    sections = [
+        _section("running", _leases(board.running, board, width), width),
+        _section("waits", _waits(board, width), width),
+        _section("needs you", _needs(board.needs_you, width), width),
+        _section("to land", _results(board.to_land, width), width),
+        _section("held", _holds(board.holds, board, width), width),
+        _section("failed", _failures(board.failed, width), width),
+    ]
+    if board.ready:
+        more = f"{board.ready} task{'s' if board.ready > 1 else ''} could start now"
+        sections.append([[Piece(pad("ready", LABEL), Tone.FAINT), more]])
+    body = [line for section in sections for line in section]
+    return [headline(board), [], *body, [], *next_lines(next_steps(board))]
+
+
+def headline(board: Board) -> Line:
+    """Where one is, and how many of what there are."""
+    counts = [
+        (len(board.running), "running"),
+        (board.ready, "ready"),
+        (board.queued - board.ready, "waiting" if board.queued - board.ready != 1 else "waits"),
+        (len(board.needs_you), "needs you" if len(board.needs_you) == 1 else "need you"),
+        (len(board.to_land), "to land"),
+        (len(board.failed), "failed"),
+    ]
+    said = [f"{number} {word}" for number, word in counts if number]
+    line: list[Piece | str] = [Piece(board.name, Tone.STRONG)]
+    for part in (place(board), *said):
+        line += [Piece(" · ", Tone.FAINT), part]
+    return line
+
+
+def place(board: Board) -> str:
+    """`main@a1b2c3d`, or as much of it as there is."""
+    if not board.commit:
+        return f"{board.branch}, no commit yet" if board.branch else "no clone on this machine"
+    return f"{board.branch or 'detached'}@{board.commit[:7]}"
+
+
+def next_steps(board: Board) -> list[str]:
+    """The one or two commands that are worth the most now."""
+    steps: list[str] = []
+    for task in board.needs_you[:1]:
+        asks = task.state == "needs_person"
+        steps.append(f'lessor answer {task.number} "…"' if asks else f"lessor show {task.number}")
+    if board.to_land:
+        steps.append(f"lessor diff {board.to_land[0].number}")
+    if not steps and board.failed:
+        steps.append(f"lessor show {board.failed[0].number}")
+    if len(steps) < 2 and board.ready and not board.running:  # noqa: PLR2004
+        steps.append("lessor run")
+    if not steps and board.waits:
+        steps.append(f"lessor why {board.waits[0][0].number}")
+    return steps or ['lessor add "…"']
+
+
+def next_lines(steps: Sequence[str]) -> list[Line]:
+    """The last line of what people see: the next command."""
+    return [[Piece("next  ", Tone.FAINT), Piece("     ".join(steps), Tone.STRONG)]]
+
+
+def page_record(invocation: Invocation, board: Board) -> Record:
+    """The page for programs."""
+    from lessor.cli.records import lease_record, task_record, why_record
+
+    repo = invocation.standing.key
+    return {
+        "repo": repo,
+        "branch": board.branch or None,
+        "commit": board.commit or None,
+        "running": [lease_record(lease, repo=repo) for lease in board.running],
+        "waits": [why_record(why) for _, why in board.waits],
+        "ready": board.ready,
+        "queued": board.queued,
+        "needsYou": [task_record(task, repo=repo) for task in board.needs_you],
+        "toLand": [task_record(task, repo=repo) for task in board.to_land],
+        "held": [lease_record(lease, repo=repo) for lease in board.holds],
+        "failed": [task_record(task, repo=repo) for task in board.failed],
+        "next": next_steps(board),
+    }
+
+
+def _watch(invocation: Invocation) -> None:
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    with Live(console=Console(), auto_refresh=False, screen=True) as live:
+        try:
+            while True:
+                width = columns()
+                lines = page_lines(read_board(invocation), width)
+                text = "\n".join(painted(line, colour=True) for line in lines)
+                live.update(Text.from_ansi(text, no_wrap=True), refresh=True)
+                invocation.lessor.store.wait(REFRESH_MS)
+        except KeyboardInterrupt:
+            return
+
+
+def _section(name: str, rows: Sequence[Line], width: int) -> list[Line]:
+    tone = {"needs you": Tone.WARN, "failed": Tone.BAD, "running": Tone.GOOD}.get(name, Tone.NAME)
+    shown_rows = rows[:MOST_ROWS]
+    lines: list[Line] = [
+        [Piece(pad("" if n else name, LABEL), tone), *row] for n, row in enumerate(shown_rows)
+    ]
+    if len(rows) > len(shown_rows):
+        more = f"and {len(rows) - len(shown_rows)} more: lessor list"
+        lines.append([pad("", LABEL), Piece(fit(more, width - LABEL), Tone.FAINT)])
+    return lines
+
+
+def _leases(leases: Sequence[LeaseRecord], board: Board, width: int) -> list[Line]:
+    return table(
+        (
+            [
+                f"#{lease.number}",
+                lease.title,
+                Piece(lease.agent, Tone.NAME),
+                paths_text(lease.paths),
+                _age(lease, board),
+            ]
+            for lease in leases
+        ),
+        columns=width - LABEL,
+    )
+
+
+def _age(lease: LeaseRecord, board: Board) -> Piece:
+    if not lease.live:
+        return Piece("lease ran out", Tone.WARN)
+    return Piece(stopwatch(board.now_ms - lease.granted_ms))
+
+
+def _holds(leases: Sequence[LeaseRecord], board: Board, width: int) -> list[Line]:
+    return table(
+        (
+            [
+                paths_text(lease.paths),
+                Piece(lease.agent, Tone.NAME),
+                f"{lapse(lease.expires_ms - board.now_ms)} left",
+                Piece(f"lessor drop {lease.number}", Tone.FAINT),
+            ]
+            for lease in leases
+        ),
+        columns=width - LABEL,
+    )
+
+
+def _waits(board: Board, width: int) -> list[Line]:
+    lines: list[Line] = []
+    for task, why in board.waits:
+        reason = reason_text(why, now=board.now_ms)
+        head = f"#{task.number} {fit(shown(task.title), 28)}  "
+        tone = Tone.WARN if why.overdue else Tone.PLAIN
+        late = "  (overdue)" if why.overdue else ""
+        rest = width - LABEL - len(head)
+        for n, text in enumerate(wrap(shown(reason + late), max(rest, 20))):
+            lines.append([head if n == 0 else " " * len(head), Piece(text, tone)])
+    unseen = board.queued - board.ready - len(board.waits)
+    if unseen > 0:
+        lines.append([Piece(f"and {unseen} more: lessor list", Tone.FAINT)])
+    return lines
+
+
+def reason_text(why: Why, *, now: int) -> str:
+    """Why a task waits, without its number in front."""
+    if why.cause is Cause.TIME and why.at_ms is not None:
+        return f"starts at {clock_time(why.at_ms, now=now)} at the earliest"
+    return why.sentence.removeprefix(f"#{why.number} ")
+
+
+def _needs(tasks: Sequence[Task], width: int) -> list[Line]:
+    rows: list[list[Piece | str]] = []
+    for task in tasks:
+        if task.state == "needs_person":
+            reason = f'asks: "{task.said}"' if task.said else "asks you something"
+        elif task.state == "quarantined":
+            reason = f"failed too often: {task.last_error or 'see lessor show'}"
+        else:
+            reason = "may have had effects outside; look first"
+        rows.append([f"#{task.number}", fit(shown(task.title), 28), Piece(reason, Tone.WARN)])
+    return table(rows, columns=width - LABEL)
+
+
+def _results(tasks: Sequence[Task], width: int) -> list[Line]:
+    return table(
+        (
+            [
+                f"#{task.number}",
+                task.title,
+                Piece(task.stage, Tone.GOOD if task.stage == "verified" else Tone.WARN),
+                Piece(task.branch or (task.commit or "")[:10], Tone.FAINT),
+            ]
+            for task in tasks
+        ),
+        columns=width - LABEL,
+    )
+
+
+def _failures(tasks: Sequence[Task], width: int) -> list[Line]:
+    return table(
+        ([f"#{task.number}", task.title, Piece(task.last_error or "", Tone.BAD)] for task in tasks),
+        columns=width - LABEL,
+    )
+
+
+def paths_text(paths: Sequence[str]) -> str:
+    """A lease's paths in few words."""
+    if not paths:
+        return "grows"
+    more = f", +{len(paths) - 2}" if len(paths) > 2 else ""  # noqa: PLR2004
+    return f"{', '.join(paths[:2])}{more}"

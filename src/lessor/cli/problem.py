@@ -1,0 +1,95 @@
+"""What went wrong, for people and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+
+from lessor.cli.output import Format, Record
+from lessor.cli.text import Line, Piece, Tone
+from lessor.errors import LessorError
+
+FAILED = 1
+USAGE = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """A refusal or a failure.
+
+    Attributes:
+        code: stable; part of the interface.
+        message: what happened, in a sentence.
+        next_step: what to do about it.
+        facts: the values of both sides.
+    """
+
+    code: str
+    message: str
+    exit_code: int
+    next_step: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def lines(self) -> list[Line]:
+        """For people."""
+        lines: list[Line] = [[Piece("lessor: ", Tone.BAD), line] for line in _lines(self.message)]
+        lines += [[Piece("  next  ", Tone.FAINT), line] for line in _lines(self.next_step)]
+        return lines
+
+    def record(self) -> Record:
+        """For programs."""
+        return {
+            "code": self.code,
+            "message": self.message,
+            "nextStep": self.next_step,
+            "exitCode": self.exit_code,
+            "facts": dict(self.facts),
+        }
+
+
+def problem_of(error: LessorError | click.ClickException | OSError) -> Problem:
+    """The problem that an exception tells of."""
+    if isinstance(error, LessorError):
+        return Problem(
+            code=error.code,
+            message=error.message,
+            next_step=error.next_step,
+            exit_code=error.exit_code,
+            facts=error.facts,
+        )
+    if isinstance(error, click.UsageError):
+        hint = f"See `{error.ctx.command_path} --help`." if error.ctx else ""
+        return Problem(
+            code="usage", message=error.format_message(), next_step=hint, exit_code=USAGE
+        )
+    if isinstance(error, click.ClickException):
+        return Problem(code="failed", message=error.format_message(), exit_code=FAILED)
+    where = f"{error.filename}: " if error.filename else ""
+    return Problem(code="system", message=f"{where}{error.strerror or error}.", exit_code=FAILED)
+
+
+def asked_format(arguments: Sequence[str]) -> Format:
+    """The format that a command line asks for, read without understanding the rest of it."""
+    asked = Format.TABLE
+    for place, word in enumerate(arguments):
+        if word == "--":
+            break
+        following = arguments[place + 1] if place + 1 < len(arguments) else ""
+        if word in {"-o", "--output"}:
+            asked = _format(following, asked)
+        elif word.startswith("--output="):
+            asked = _format(word.partition("=")[2], asked)
+        elif word.startswith("-o") and not word.startswith("--"):
+            asked = _format(word[2:].removeprefix("="), asked)
+    return asked
+
+
+def _format(text: str, otherwise: Format) -> Format:
+    return Format(text) if text in {*Format} else otherwise
+
+
+def _lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.strip()]

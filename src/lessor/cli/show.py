@@ -1,0 +1,273 @@
+"""`lessor show`: one task on one screen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from lessor.cli.options import command, pass_invocation
+from lessor.cli.text import Line, Piece, Tone, fit, pad, row, shown, table, wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lessor.cli.invocation import Invocation
+    from lessor.git.changes import FileChange
+    from lessor.model.lease import LeaseEnd
+    from lessor.model.task import Task
+    from lessor.service.reading import LeaseRecord
+
+LABEL = 11
+MOST_PROMPT_LINES = 12
+MOST_FILES = 12
+
+_ENDS = {
+    "completed": "completed",
+    "failed": "failed",
+    "released": "given back",
+    "asked": "asked you",
+    "cancelled": "cancelled",
+    "lapsed": "its time ran out",
+    "gone": "its process was proved gone",
+    "forced": "taken by a person",
+    "granted": "its turn came",
+}
+_PROOFS = {"reboot": "the machine restarted", "rewound": "the store was restored"}
+
+
+@command("show")
+@click.argument("task")
+@pass_invocation
+def show(invocation: Invocation, *, task: str) -> None:
+    """Show what a task asked, said and changed, how it was checked, and why each lease ended."""
+    from lessor.cli.finding import find_task
+    from lessor.cli.results import changed_files
+
+    found = find_task(invocation, task)
+    leases = [
+        lease for lease in invocation.lessor.leases.leases(task=found.id) if lease.kind == "lease"
+    ]
+    files = changed_files(invocation, found)
+    record = _record(invocation, found, leases, files)
+    invocation.answer(record, lambda: _lines(invocation, found, leases, files))
+
+
+def _record(
+    invocation: Invocation,
+    task: Task,
+    leases: Sequence[LeaseRecord],
+    files: Sequence[FileChange],
+) -> dict[str, object]:
+    from lessor.cli.records import lease_record, task_record, why_record
+    from lessor.cli.times import instant
+
+    repo = invocation.standing.key or None
+    return {
+        **task_record(task, repo=repo),
+        "why": why_record(invocation.lessor.tasks.why(task.id)),
+        "needs": invocation.lessor.tasks.needs(task.id),
+        "changed": [
+            {"path": file.path, "added": file.added, "removed": file.removed} for file in files
+        ],
+        "leases": [
+            {
+                **lease_record(lease, repo=repo),
+                "result": None if lease.result is None else {"facts": dict(lease.result.facts)},
+            }
+            for lease in leases
+        ],
+        "salvaged": [
+            {
+                "epoch": saved.epoch,
+                "ref": saved.ref,
+                "archive": saved.archive,
+                "files": saved.files,
+                "at": instant(saved.at_ms),
+            }
+            for saved in invocation.lessor.workspaces.salvages(task.id)
+        ],
+    }
+
+
+def _lines(
+    invocation: Invocation,
+    task: Task,
+    leases: Sequence[LeaseRecord],
+    files: Sequence[FileChange],
+) -> list[Line]:
+    from lessor.cli.page import next_lines
+
+    width = invocation.columns
+    facts = next((lease.result.facts for lease in reversed(leases) if lease.result), {})
+    lines = [_head(task, width), *_asked(task, width)]
+    if task.said:
+        lines += _paragraph("said", f'"{task.said.strip()}"', width)
+    if task.last_error:
+        lines += _paragraph("error", task.last_error, width, tone=Tone.BAD)
+    lines += _changed(files, width)
+    lines += _checked(task, facts, width)
+    lines += _leases(invocation, leases, width)
+    lines += _saved(invocation, task, width)
+    lines += _cost(facts, leases, width)
+    if task.state in {"queued", "blocked", "running"}:
+        why = invocation.lessor.tasks.why(task.id)
+        lines += _paragraph("now", why.sentence.removeprefix(f"#{task.number} "), width)
+    return [*lines, *next_lines(_steps(task, files))]
+
+
+def _head(task: Task, width: int) -> Line:
+    from lessor.cli.listing import state_text
+
+    state = state_text(task)
+    commit = f" {task.commit[:7]}" if task.commit else ""
+    tones = {
+        "verified": Tone.GOOD,
+        "running": Tone.GOOD,
+        "failed": Tone.BAD,
+        "needs you": Tone.WARN,
+    }
+    said = f"{state}{commit}"
+    number = f"#{task.number} "
+    title = pad(shown(task.title), max(width - len(number) - len(said) - 2, 20))
+    return [
+        Piece(number, Tone.STRONG),
+        Piece(title, Tone.STRONG),
+        "  ",
+        Piece(said, tones.get(state, Tone.PLAIN)),
+    ]
+
+
+def _asked(task: Task, width: int) -> list[Line]:
+    text = task.prompt.strip()
+    if not text:
+        lines = _paragraph("asked", task.title, width)
+    else:
+        lines = _paragraph("asked", text, width)
+        if len(lines) > MOST_PROMPT_LINES:
+            more = f"and {len(lines) - MOST_PROMPT_LINES} more lines: -o json"
+            lines = [*lines[:MOST_PROMPT_LINES], [_label(""), Piece(more, Tone.FAINT)]]
+    if task.scopes:
+        lines += _paragraph("scope", ", ".join(task.scopes), width)
+    if task.reads:
+        lines += _paragraph("reads", ", ".join(task.reads), width)
+    return lines
+
+
+def _changed(files: Sequence[FileChange], width: int) -> list[Line]:
+    from lessor.cli.diff import counts_text
+
+    rows = [row(file.path, counts_text(file.added, file.removed)) for file in files[:MOST_FILES]]
+    lines: list[Line] = [
+        [_label("" if n else "changed"), *line]
+        for n, line in enumerate(table(rows, columns=width - LABEL))
+    ]
+    if len(files) > MOST_FILES:
+        more = f"and {len(files) - MOST_FILES} more files"
+        lines.append([_label(""), Piece(more, Tone.FAINT)])
+    return lines
+
+
+def _checked(task: Task, facts: object, width: int) -> list[Line]:
+    from lessor.cli.times import lapse
+
+    known = facts if isinstance(facts, dict) else {}
+    took = known.get("check_ms")
+    time = f", in {lapse(took)}" if isinstance(took, int) else ""
+    on = f" on {task.commit[:7]}" if task.commit else ""
+    match task.stage:
+        case "verified" | "pushed" | "landed":
+            what = task.check or "the project's check"
+            return _paragraph("checked", f"{what}: passed{time}{on}", width, tone=Tone.GOOD)
+        case "unverified":
+            return _paragraph("checked", "no check was there to run", width, tone=Tone.WARN)
+        case "submitted":
+            what = task.check or "the project's check"
+            return _paragraph("checked", f"{what}: not passed{on}", width, tone=Tone.WARN)
+        case _:
+            return _paragraph("check", task.check, width) if task.check else []
+
+
+def _leases(invocation: Invocation, leases: Sequence[LeaseRecord], width: int) -> list[Line]:
+    from lessor.cli.times import clock_time
+
+    now = invocation.lessor.now_ms()
+    rows = []
+    for lease in leases:
+        ended = clock_time(lease.ended_ms, now=now) if lease.ended_ms is not None else "now"
+        rows.append(
+            row(
+                f"epoch {lease.epoch}",
+                Piece(lease.agent, Tone.NAME),
+                f"{clock_time(lease.granted_ms, now=now)}\u2013{ended}",
+                _end_text(lease, lease.end),
+            )
+        )
+    return [
+        [_label("" if n else "leases"), *line]
+        for n, line in enumerate(table(rows, columns=width - LABEL))
+    ]
+
+
+def _end_text(lease: LeaseRecord, end: LeaseEnd | None) -> Piece:
+    if end is None:
+        return Piece("live", Tone.GOOD) if lease.live else Piece("ran out", Tone.WARN)
+    text = _ENDS.get(end, end)
+    if lease.proof:
+        text = _PROOFS.get(lease.proof, f"{text}: {lease.proof}")
+    return Piece(text, Tone.GOOD if end == "completed" else Tone.PLAIN)
+
+
+def _saved(invocation: Invocation, task: Task, width: int) -> list[Line]:
+    lines: list[Line] = []
+    for saved in invocation.lessor.workspaces.salvages(task.id):
+        where = saved.ref or saved.archive or ""
+        text = f"{saved.files} files of epoch {saved.epoch} in {where}"
+        lines += _paragraph("" if lines else "saved", text, width)
+    return lines
+
+
+def _cost(facts: object, leases: Sequence[LeaseRecord], width: int) -> list[Line]:
+    from lessor.cli.times import lapse
+
+    known = facts if isinstance(facts, dict) else {}
+    parts = []
+    if isinstance(known.get("cost_usd"), int | float):
+        parts.append(f"${known['cost_usd']:.2f}")
+    if isinstance(known.get("tokens"), int):
+        parts.append(f"{known['tokens']:,} tokens")
+    spent = sum((lease.ended_ms or lease.now_ms) - lease.granted_ms for lease in leases)
+    if leases:
+        parts.append(lapse(spent))
+    if isinstance(known.get("rounds"), int) and known["rounds"] > 1:
+        parts.append(f"{known['rounds']} check rounds")
+    return _paragraph("cost", ", ".join(parts), width) if parts else []
+
+
+def _steps(task: Task, files: Sequence[FileChange]) -> list[str]:
+    number = task.number
+    match task.state:
+        case "needs_person":
+            return [f'lessor answer {number} "…"']
+        case "running":
+            return [f"lessor logs {number} -f"]
+        case "succeeded" if files:
+            return [f"lessor diff {number}", f'lessor retry {number} "…"']
+        case "blocked":
+            return [f"lessor unblock {number}"]
+        case "queued":
+            return ["lessor run", f"lessor why {number}"]
+        case _:
+            return [f'lessor retry {number} "…"', f"lessor history {number}"]
+
+
+def _paragraph(label: str, text: str, width: int, *, tone: Tone = Tone.PLAIN) -> list[Line]:
+    lines: list[Line] = []
+    for part in text.split("\n"):
+        for piece in wrap(shown(part.rstrip().expandtabs(4)), width - LABEL):
+            lines.append([_label(label if not lines else ""), Piece(fit(piece, width), tone)])
+    return lines
+
+
+def _label(text: str) -> Piece:
+    return Piece(pad(f"  {text}", LABEL), Tone.FAINT)

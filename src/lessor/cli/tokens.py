@@ -1,0 +1,97 @@
+"""Lease tokens of this machine: one 0600 file a lease, never printed, never in an argument."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lessor.errors import ConflictError, DeniedError, LeaseLostError
+from lessor.runner.lease_file import forget_holder, lease_file, read_holder, write_holder
+
+if TYPE_CHECKING:
+    from lessor.cli.invocation import Invocation
+    from lessor.model.lease import Holder
+
+__all__ = ["forget_token", "holding", "keep_token", "token_path"]
+
+
+def token_path(invocation: Invocation, lease: str) -> Path:
+    """Where the token of `lease` lies."""
+    return lease_file(invocation.settings.tokens_dir, lease)
+
+
+def keep_token(invocation: Invocation, holder: Holder) -> None:
+    """Write the token of a lease that was just granted."""
+    write_holder(token_path(invocation, holder.lease), holder)
+
+
+def forget_token(invocation: Invocation, lease: str) -> None:
+    """Remove the token of a lease that is over."""
+    forget_holder(token_path(invocation, lease))
+
+
+@contextmanager
+def holding(invocation: Invocation, lease: str) -> Iterator[Holder]:
+    """The holder of `lease`, alone among the processes of this machine.
+
+    Two renewals at once would both send the version that the file has, and one would be refused.
+
+    Raises:
+        LeaseLostError: the lease is over, and its token is gone with it.
+        DeniedError: it is live, and its token isn't here.
+        ConflictError: a run keeps it, and would lose it by another's renewal.
+    """
+    path = token_path(invocation, lease)
+    descriptor = _locked(path)
+    if descriptor is None:
+        raise _refusal(invocation, lease)
+    try:
+        holder = read_holder(path)
+        if invocation.lessor.registry.worker(holder.worker).heartbeat:
+            raise ConflictError(
+                f"{lease} is kept by a run, which renews and ends it.",
+                next_step="Stop the run, or cancel the task: lessor cancel N.",
+                lease=lease,
+            )
+        yield holder
+    finally:
+        os.close(descriptor)
+
+
+def _locked(path: Path) -> int | None:
+    """A descriptor of the file that is there now, locked; None where there is none."""
+    while True:
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        # A renewal puts a new file in the old one's place: whoever waited for the old one looks again.
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(descriptor), path.stat()):
+                return descriptor
+        os.close(descriptor)
+
+
+def _refusal(invocation: Invocation, lease: str) -> LeaseLostError | DeniedError:
+    found = invocation.lessor.leases.lease(lease)
+    if not found.live:
+        why = found.end or "its time ran out"
+        return LeaseLostError(
+            f"{lease} of #{found.number} is over: {why}.",
+            next_step=f"See what became of it: lessor show {found.number}.",
+            lease=lease,
+            number=found.number,
+            end_reason=found.end or "lapsed",
+        )
+    return DeniedError(
+        f"The token of {lease} isn't on this machine; {found.agent} holds it.",
+        next_step=f"Only its holder can use it. See: lessor why {found.number}.",
+        lease=lease,
+        holder=found.agent,
+        number=found.number,
+    )

@@ -1,0 +1,109 @@
+"""`lessor trust`: agree, once, to what a repository's files would run."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from lessor.cli.options import command, pass_invocation
+from lessor.cli.text import Line, Piece, Tone, pad, shown, wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lessor.cli.invocation import Invocation
+    from lessor.project import Project
+
+SHORTEST_DIGEST = 8
+
+
+@command("trust")
+@click.argument("digest", required=False)
+@pass_invocation
+def trust(invocation: Invocation, *, digest: str | None) -> None:
+    """Show the commands that this repository's files name, and agree to run them.
+
+    It asks once; a commit that changes one of them asks again. Without a terminal, DIGEST agrees to
+    exactly the commands that were shown with it.
+    """
+    project = invocation.project()
+    if not project.trusted:
+        lines = command_lines(project.commands, invocation.columns)
+        agree(invocation, digest=project.digest, given=digest, lines=lines, again="lessor trust")
+    record = {
+        "trusted": True,
+        "digest": project.digest,
+        "commit": project.commit,
+        "commands": [
+            {"what": what, "command": text, "origin": origin}
+            for what, text, origin in project.commands
+        ],
+    }
+    invocation.answer(record, lambda: _lines(project))
+
+
+def agree(
+    invocation: Invocation, *, digest: str, given: str | None, lines: Sequence[Line], again: str
+) -> None:
+    """Show commands and remember that the person agrees to them.
+
+    Args:
+        given: a digest from the command line, which agrees without a question.
+        again: the command that agrees without a terminal, the digest left out.
+
+    Raises:
+        DeniedError: they said no, or nobody can be asked.
+        InvalidError: the digest that was given names other commands.
+    """
+    from lessor.cli.output import write_lines
+    from lessor.errors import DeniedError, InvalidError
+    from lessor.project.trust import trust as remember
+
+    if given is not None:
+        if len(given) < SHORTEST_DIGEST or not digest.startswith(given.lower()):
+            raise InvalidError(
+                f"{given[:40]!r} isn't the digest of these commands.",
+                next_step=f"Look at them, then: {again} {digest[:12]}",
+                digest=digest,
+            )
+    else:
+        write_lines(lines, sys.stderr)
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise DeniedError(
+                "Nobody has agreed to run these commands yet, and there is no terminal to ask on.",
+                next_step=f"If they are right: {again} {digest[:12]}",
+                digest=digest,
+            )
+        if not click.confirm("Run them here from now on?", err=True):
+            raise DeniedError("You didn't agree; nothing was run.", next_step="", digest=digest)
+    note = "".join("".join(_texts(line)) + "\n" for line in lines)
+    remember(invocation.settings, digest, note=note)
+
+
+def command_lines(commands: Sequence[tuple[str, str, str]], columns: int) -> list[Line]:
+    """What would be run, each with the file that names it."""
+    lines: list[Line] = []
+    for what, text, origin in commands:
+        parts = wrap(shown(text), max(columns - 12 - len(origin) - 4, 30))
+        lines.append(
+            [Piece(pad(f"  {what}", 12), Tone.NAME), parts[0], Piece(f"  ({origin})", Tone.FAINT)]
+        )
+        lines += [[pad("", 12), part] for part in parts[1:]]
+    return lines
+
+
+def _lines(project: Project) -> list[Line]:
+    from lessor.cli.page import next_lines
+
+    if not project.commands:
+        return [["this repository names nothing to run"], *next_lines(["lessor"])]
+    return [
+        [Piece("trusted", Tone.GOOD), f"  {project.digest[:12]}, in this clone, until one changes"],
+        *next_lines(["lessor run"]),
+    ]
+
+
+def _texts(line: Line) -> list[str]:
+    return [piece.text if isinstance(piece, Piece) else piece for piece in line]

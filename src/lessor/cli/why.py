@@ -1,0 +1,120 @@
+"""`lessor why` and `lessor who`: what a task waits for, and who has a path."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from lessor.cli.options import command, pass_invocation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lessor.cli.invocation import Invocation
+    from lessor.cli.text import Line
+    from lessor.model.waiting import Held, Why
+
+MOST_PAIRS = 8
+
+
+@command("why")
+@click.argument("task")
+@pass_invocation
+def why(invocation: Invocation, *, task: str) -> None:
+    """Say why a task is where it is, and what ends that."""
+    from lessor.cli.finding import find_task
+    from lessor.cli.records import why_record
+
+    found = invocation.lessor.tasks.why(find_task(invocation, task).id)
+    invocation.answer(why_record(found), lambda: _why_lines(invocation, found))
+
+
+@command("who")
+@click.argument("path")
+@pass_invocation
+def who(invocation: Invocation, *, path: str) -> None:
+    """Say who holds a path, or something below it."""
+    from lessor.cli.finding import path_from_top
+    from lessor.cli.records import held_record
+    from lessor.errors import InvalidError
+
+    standing = invocation.standing
+    if standing.id is None:
+        raise InvalidError("Paths belong to a repository.", next_step="Leave out `--repo none`.")
+    asked = path_from_top(invocation, path)
+    holders = invocation.lessor.leases.who(asked, repository=standing.id)
+    invocation.answer_all(
+        [held_record(holder) for holder in holders],
+        lambda: _who_lines(invocation, asked, holders),
+    )
+
+
+def _why_lines(invocation: Invocation, found: Why) -> list[Line]:
+    from lessor.cli.page import next_lines, reason_text
+    from lessor.cli.text import Piece, Tone, wrap
+
+    now = invocation.lessor.now_ms()
+    task = invocation.lessor.tasks.task(found.task)
+    lines: list[Line] = [[Piece(f"#{found.number}", Tone.STRONG), f" {task.title}"]]
+    lines += [[f"  {text}"] for text in wrap(reason_text(found, now=now), invocation.columns - 2)]
+    lines += _overlap_lines(found)
+    if found.holder is not None:
+        lines += _holder_lines(found.holder, now=now, columns=invocation.columns)
+    if found.overdue:
+        lines.append([Piece("  overdue: it waits longer than its queue allows", Tone.WARN)])
+    return [*lines, *next_lines([found.next_step])] if found.next_step else lines
+
+
+def _overlap_lines(found: Why) -> list[Line]:
+    from lessor.cli.text import Piece, Tone
+
+    lines: list[Line] = [
+        [Piece("  overlap   ", Tone.FAINT), own if own == held else f"{own} with {held}"]
+        for own, held in found.overlaps[:MOST_PAIRS]
+    ]
+    if len(found.overlaps) > MOST_PAIRS:
+        lines.append([f"            and {len(found.overlaps) - MOST_PAIRS} more"])
+    if found.position > 1:
+        lines.append([Piece("  position  ", Tone.FAINT), f"{found.position} in line"])
+    return lines
+
+
+def _who_lines(invocation: Invocation, asked: str, holders: Sequence[Held]) -> list[Line]:
+    from lessor.cli.page import next_lines
+
+    if not holders:
+        return [[f"nobody holds {asked}"]]
+    now = invocation.lessor.now_ms()
+    lines = [
+        line
+        for holder in holders
+        for line in _holder_lines(holder, now=now, columns=invocation.columns)
+    ]
+    return [*lines, *next_lines([f"lessor show {holders[0].number}"])]
+
+
+def _holder_lines(holder: Held, *, now: int, columns: int) -> list[Line]:
+    from lessor.cli.page import paths_text
+    from lessor.cli.text import Piece, Tone, table
+    from lessor.cli.times import lapse
+
+    words = {"lease": "holder", "hold": "held for", "shadow": "result of", "reservation": "turn of"}
+    left = holder.ends_ms - now
+    ends = f"{lapse(left)} left unless renewed" if left > 0 else "ran out; the next claim ends it"
+    rows: list[list[Piece | str]] = [
+        [
+            Piece(f"  {words.get(holder.kind, holder.kind):<8}", Tone.FAINT),
+            f"#{holder.number} {holder.title}",
+            Piece(holder.agent or "nobody", Tone.NAME),
+            f"epoch {holder.epoch}",
+        ]
+    ]
+    return [
+        *table(rows, columns=columns),
+        [Piece("  paths     ", Tone.FAINT), paths_text(holder.paths)],
+        [
+            Piece("  ends      ", Tone.FAINT),
+            f"{ends}; {lapse(holder.latest_ms - now)} at the latest",
+        ],
+    ]
