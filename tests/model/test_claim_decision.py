@@ -77,7 +77,6 @@ def test_a_candidate_at_a_limit_is_passed_over_and_not_parked() -> None:
     )
     assert [grant.task for grant in decision.grants] == [1, 3]
     assert decision.parks == []
-    assert decision.passed
 
 
 def test_a_full_queue_or_agent_gets_nothing() -> None:
