@@ -10,8 +10,6 @@ import hashlib
 import random
 import secrets
 
-from typeid import TypeID
-
 TOKEN_BYTES = 32
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # TypeID's own: Crockford's base 32, lower case
 _DIGITS = {letter: digit for digit, letter in enumerate(_ALPHABET)}
@@ -48,7 +46,7 @@ def row_of(text: object, prefix: str, *, store_key: int) -> int | None:
 
 def new_request_id() -> str:
     """A request id, made once by the caller and sent again with each retry."""
-    return str(TypeID("request"))
+    return f"request_{secrets.token_hex(16)}"
 
 
 def new_token() -> str:
