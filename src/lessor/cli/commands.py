@@ -6,7 +6,6 @@ that a command never pays for what another one needs.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -128,6 +127,8 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The called command; an unknown one is refused with the nearest name."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            import difflib
+
             near = difflib.get_close_matches(args[0], COMMANDS, n=1)
             hint = f"Did you mean `lessor {near[0]}`?" if near else "See `lessor --help`."
             raise click.UsageError(f"There is no command {args[0]!r}. {hint}", ctx)

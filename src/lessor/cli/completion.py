@@ -19,9 +19,9 @@ def completion(*, shell: str) -> None:
     """
     from click.shell_completion import get_completion_class
 
-    from lessor.cli.main import root
+    from lessor.cli.main import COMPLETE, root
 
     found = get_completion_class(shell)
     if found is None:
         raise click.ClickException(f"There is no completion for {shell}.")
-    click.echo(found(root, {}, "lessor", "_LESSOR_COMPLETE").source())
+    click.echo(found(root, {}, "lessor", COMPLETE).source())

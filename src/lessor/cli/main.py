@@ -16,14 +16,13 @@ import click
 from lessor.cli.commands import Commands
 from lessor.cli.invocation import Invocation
 from lessor.cli.options import pass_invocation, shared_options
-from lessor.cli.output import Format, write_json, write_lines
-from lessor.cli.problem import Problem, asked_format, problem_of
 from lessor.errors import LessorError
 
 OK = 0
 INTERRUPTED = 128 + signal.SIGINT
 PIPE_CLOSED = 128 + 13
 
+COMPLETE = "_LESSOR_COMPLETE"
 _NAME = "lessor"
 
 
@@ -53,10 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: list[str]) -> int:
     """Run one command; its exit code."""
-    code: object = OK
-    problem: Problem | None = None
     try:
-        code = root.main(arguments, prog_name=_NAME, standalone_mode=False)
+        code = _invoke(arguments)
         sys.stdout.flush()
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
@@ -65,11 +62,21 @@ def run(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PIPE_CLOSED
     except (LessorError, click.ClickException, OSError) as error:
-        problem = problem_of(error)
-    if problem is None:
-        return code if isinstance(code, int) else OK
-    if asked_format(arguments) is Format.TABLE:
-        write_lines(problem.lines(), sys.stderr)
-    else:
-        write_json(problem.record(), indent=None, stream=sys.stderr)
-    return problem.exit_code
+        from lessor.cli.problem import report
+
+        return report(error, arguments)
+    return code if isinstance(code, int) else OK
+
+
+def _invoke(arguments: list[str]) -> object:
+    """What the command returns; click's own `main` would answer a closed pipe with 1."""
+    instruction = os.environ.get(COMPLETE)
+    if instruction:
+        from click.shell_completion import shell_complete
+
+        return shell_complete(root, {}, _NAME, COMPLETE, instruction)
+    try:
+        with root.make_context(_NAME, arguments) as ctx:
+            return root.invoke(ctx)
+    except click.exceptions.Exit as done:
+        return done.exit_code

@@ -9,8 +9,6 @@ import click
 
 from lessor.cli.invocation import Invocation
 from lessor.cli.output import Format
-from lessor.errors import InvalidError
-from lessor.project.duration import parse_duration
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -73,6 +71,9 @@ def _set(
 
 
 def _read_duration(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    from lessor.errors import InvalidError
+    from lessor.project.duration import parse_duration
+
     if value is None:
         return None
     try:

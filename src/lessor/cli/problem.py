@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import click
 
-from lessor.cli.output import Format, Record
+from lessor.cli.output import Format, Record, write_json, write_lines
 from lessor.cli.text import Line, Piece, Tone
 from lessor.errors import LessorError
 
@@ -48,6 +49,16 @@ class Problem:
             "exitCode": self.exit_code,
             "facts": dict(self.facts),
         }
+
+
+def report(error: LessorError | click.ClickException | OSError, arguments: Sequence[str]) -> int:
+    """Write what went wrong to standard error, in the format that was asked for; the exit code."""
+    problem = problem_of(error)
+    if asked_format(arguments) is Format.TABLE:
+        write_lines(problem.lines(), sys.stderr)
+    else:
+        write_json(problem.record(), indent=None, stream=sys.stderr)
+    return problem.exit_code
 
 
 def problem_of(error: LessorError | click.ClickException | OSError) -> Problem:
