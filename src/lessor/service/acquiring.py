@@ -10,13 +10,12 @@ from lessor.ids import new_request_id, new_token
 from lessor.model.grant import ClaimRequest, Grant, Reach
 from lessor.model.scope import PathRules
 from lessor.model.task import NewTask
-from lessor.service import checking, requests, submitting
+from lessor.service import requests, submitting
 from lessor.service.claims import Claims
 from lessor.service.naming import Naming
 from lessor.service.rows import LeaseRow, WaitRow
 from lessor.service.scopes import conflicting, scope_held
 from lessor.service.submitting import parse_task_scopes
-from lessor.service.tasks import Tasks
 from lessor.store import Transaction
 
 QUEUE = "ad-hoc"
@@ -24,9 +23,9 @@ QUEUE = "ad-hoc"
 
 def acquire(
     claims: Claims,
-    tasks: Tasks,
     naming: Naming,
     task: NewTask,
+    rules: dict[int, PathRules],
     *,
     worker: str,
     ttl_ms: int | None,
@@ -34,14 +33,12 @@ def acquire(
     request_id: str,
     secret: str,
 ) -> Grant:
-    """Make an ad-hoc task and claim it in the same transaction; what can't be had isn't waited for.
+    """Make a checked ad-hoc task and claim it in the same transaction; what can't be had isn't waited for.
 
     Raises:
         ScopeHeldError: a live grant overlaps; nothing was made.
         ConflictError: it can't be had now for another reason.
     """
-    checking.check_tasks([task])
-    rules = tasks.rules([task])
     wish = ClaimRequest(
         worker=worker,
         request_id=request_id or new_request_id(),

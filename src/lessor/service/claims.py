@@ -130,9 +130,7 @@ class Claims:
         ended: list[int] = []
         for row in rows:
             ended.extend(self._store.write(partial(_sweep, repository=row)))
-        self.forget()
-        if ended:
-            self._store.notify()
+        self.changed()
         found = [LeaseRow._make(self._store.read("lease", lease_id=lease)[0]) for lease in ended]
         return [lease_record(self._naming, row, []) for row in found]
 
@@ -154,9 +152,10 @@ class Claims:
         """Read the worker again next time."""
         self._workers.pop(worker, None)
 
-    def forget(self) -> None:
-        """Something may be ready that wasn't: scan from the beginning next time."""
+    def changed(self) -> None:
+        """Something may be ready that wasn't: scan from the beginning, and wake who waits."""
         self._marks.forget()
+        self._store.notify()
 
     def _attempt(self, claim: Claim) -> list[GrantRow]:
         rows = self._carefully(claim, self._route, list[GrantRow])

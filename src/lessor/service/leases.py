@@ -16,12 +16,12 @@ from lessor.model.retry import RetryPolicy
 from lessor.model.scope import MAX_SCOPES, Mode, parse_scopes
 from lessor.model.task import NewTask
 from lessor.model.waiting import Held
-from lessor.service import acquiring, deciding, ending, holding, reading, requests
+from lessor.service import acquiring, checking, deciding, ending, holding, reading, requests
 from lessor.service.claims import Claims
 from lessor.service.naming import Naming
 from lessor.service.proof import guard
 from lessor.service.refusing import lease_lost
-from lessor.service.registry import path_rules
+from lessor.service.registry import path_rules, path_rules_of
 from lessor.service.results import check_failure, pack_result
 from lessor.service.rows import CompletedRow, LeaseRow
 from lessor.service.scopes import HolderLostError, confined, conflicting, held_by, widen
@@ -107,9 +107,9 @@ class Leases:
         """
         return acquiring.acquire(
             self._claims,
-            self._tasks,
             self._naming,
             task,
+            path_rules_of(self._store, self._naming, _checked(task)),
             worker=worker,
             ttl_ms=ttl_ms,
             max_hold_ms=max_hold_ms,
@@ -302,13 +302,21 @@ class Leases:
         rule: Callable[[Transaction], deciding.Decided],
     ) -> deciding.Decided:
         digest = requests.digest("decide", asked)
-        answer = self._tasks.repeatable(actor, request_id, digest, lambda tx: [asdict(rule(tx))])
+        answer = requests.once(
+            self._store, actor, request_id, digest, lambda tx: [asdict(rule(tx))]
+        )
+        self._claims.changed()
         return deciding.Decided(task=answer[0]["task"], state=TaskState(answer[0]["state"]))
 
     def _stop(self, holder: Holder, how: ending.Stop) -> Ended:
         return ending.stop(
             self._store, self._naming, holder, how, policy=self._policy, chance=self._chance
         )
+
+
+def _checked(task: NewTask) -> list[NewTask]:
+    checking.check_tasks([task])
+    return [task]
 
 
 def _kept(result: Result | None) -> Result:

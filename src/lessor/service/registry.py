@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lessor.errors import InvalidError, NotFoundError
 from lessor.model.repository import Repository
 from lessor.model.scope import PathRules
+from lessor.model.task import NewTask
 from lessor.model.worker import NewWorker, Worker
 from lessor.service.checking import MOST_CAPABILITIES
 from lessor.service.claims import Claims
@@ -188,8 +191,7 @@ class Registry:
             return rows[0]
 
         row = self._store.write(rule)
-        self._claims.forget()
-        self._store.notify()
+        self._claims.changed()
         return dict(zip(_QUEUE, row, strict=True))
 
     def queues(self) -> list[dict[str, int | str]]:
@@ -216,8 +218,7 @@ class Registry:
                 key=key,
                 maximum=check_count(maximum, "maximum", low=0, high=1_000_000),
             )
-        self._claims.forget()
-        self._store.notify()
+        self._claims.changed()
 
     def limits(self) -> list[tuple[str, str, int]]:
         """All limits: (kind, key, maximum)."""
@@ -233,3 +234,9 @@ def path_rules(store: Store, repository: int) -> PathRules:
     if not found:
         raise NotFoundError("The repository isn't registered.", next_step="Register it first.")
     return PathRules(fold_case=bool(found[0][3]), normalize=bool(found[0][4]))
+
+
+def path_rules_of(store: Store, naming: Naming, tasks: Sequence[NewTask]) -> dict[int, PathRules]:
+    """The path rules of the repositories that tasks name, by row."""
+    rows = {naming.repository_row(task.repository) for task in tasks if task.repository is not None}
+    return {row: path_rules(store, row) for row in rows}

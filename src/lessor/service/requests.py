@@ -8,9 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 from lessor.errors import ConstraintError, RequestReusedError
+from lessor.ids import new_request_id
 from lessor.service.rows import pack, unpack
-from lessor.service.wording import check_name
-from lessor.store import Transaction
+from lessor.service.wording import check_name, check_note
+from lessor.store import Store, Transaction
 
 
 def digest(verb: str, body: Any) -> str:
@@ -45,6 +46,36 @@ def answered(
     answer = rule(tx)
     tx.rows("keep_request", actor=actor, request_id=request_id, digest=wanted, answer=pack(answer))
     return answer
+
+
+def once(
+    store: Store,
+    actor: str,
+    request_id: str,
+    wanted: str,
+    rule: Callable[[Transaction], list[Any]],
+) -> list[Any]:
+    """Run a mutation in a transaction, once for its request id; every repeat gets the kept answer.
+
+    Args:
+        request_id: empty for a request that is never repeated.
+
+    Raises:
+        RequestReusedError: the id came with another request before.
+    """
+    check_note(actor, "actor")
+    request = request_id or new_request_id()
+
+    def answer(tx: Transaction) -> list[Any]:
+        return answered(tx, actor, request, wanted, rule)
+
+    try:
+        return store.write(answer)
+    except ConstraintError as error:
+        # Another call with the same request id committed first: its answer is the answer.
+        if not was_repeated(error):
+            raise
+        return store.write(answer)
 
 
 def was_repeated(error: ConstraintError) -> bool:

@@ -7,10 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from lessor.errors import ConstraintError, InvalidError, NotFoundError
-from lessor.ids import new_request_id
 from lessor.model.lifecycle import TaskState
 from lessor.model.path import DEFAULT_RULES
-from lessor.model.scope import PathRules
 from lessor.model.task import NewTask, Submitted, Task
 from lessor.model.waiting import Why
 from lessor.service import (
@@ -25,7 +23,7 @@ from lessor.service import (
 )
 from lessor.service.claims import Claims
 from lessor.service.naming import Naming
-from lessor.service.registry import path_rules
+from lessor.service.registry import path_rules, path_rules_of
 from lessor.service.rows import pack
 from lessor.service.wording import (
     LONGEST_PROMPT,
@@ -66,7 +64,7 @@ class Tasks:
         check_note(submitter, "submitter")
         digest = requests.digest("submit", [asdict(task) for task in tasks])
         try:
-            answer = self.repeatable(
+            answer = self._once(
                 submitter,
                 request_id,
                 digest,
@@ -88,7 +86,7 @@ class Tasks:
         """
         checking.check_tasks(tasks)
         check_note(submitter, "submitter")
-        self._claims.forget()
+        self._claims.changed()
         try:
             with self._store.join(connection) as tx:
                 return [Submitted(**row) for row in self._submit(tx, tasks, submitter=submitter)]
@@ -176,10 +174,11 @@ class Tasks:
 
     def needs(self, task: str) -> list[str]:
         """Ids of the tasks that this one needs."""
-        return [
-            self._naming.task(r[0])
-            for r in self._store.read("needs", task_id=self._naming.task_row(task))
-        ]
+        row = self._naming.task_row(task)
+        found = self._store.read("needs", task_id=row)
+        if not found:
+            self.task(task)  # none, or no such task
+        return [self._naming.task(r[0]) for r in found]
 
     def why(self, task: str) -> Why:
         """Why a task is where it is, in one sentence."""
@@ -187,12 +186,15 @@ class Tasks:
 
     def history(self, task: str, *, after: int = 0, most: int = 1000) -> list[reading.HistoryEntry]:
         """A task's changes, oldest first."""
-        return reading.read_history(
+        found = reading.read_history(
             self._store,
             self._naming.task_row(task),
             after=check_count(after, "number", low=0, high=MAX_ROW),
             most=check_page(most),
         )
+        if not found:
+            self.task(task)  # nothing after that number, or no such task
+        return found
 
     def amend(self, task: str, changed: NewTask, *, actor: str = "", request_id: str = "") -> Task:
         """Change what a queued task asks for: title, prompt, check, scopes, priority, agent, needs.
@@ -217,7 +219,7 @@ class Tasks:
             return []
 
         digest = requests.digest("amend", [task, asdict(changed)])
-        self.repeatable(actor, request_id, digest, rule)
+        self._once(actor, request_id, digest, rule)
         return self.task(task)
 
     def cancel(
@@ -298,18 +300,14 @@ class Tasks:
         self, tx: Transaction, tasks: Sequence[NewTask], *, submitter: str
     ) -> list[dict[str, Any]]:
         done = submitting.submit(
-            tx, self._naming, tasks, submitter=submitter, now=tx.now(), rules=self.rules(tasks)
+            tx,
+            self._naming,
+            tasks,
+            submitter=submitter,
+            now=tx.now(),
+            rules=path_rules_of(self._store, self._naming, tasks),
         )
         return [asdict(row) for row in done]
-
-    def rules(self, tasks: Sequence[NewTask]) -> dict[int, PathRules]:
-        """The path rules of the repositories that tasks name, by row."""
-        rows = {
-            self._naming.repository_row(task.repository)
-            for task in tasks
-            if task.repository is not None
-        }
-        return {row: path_rules(self._store, row) for row in rows}
 
     def _decided(
         self,
@@ -326,32 +324,12 @@ class Tasks:
         check_note(text, "reason")
         check_text(addition, "addition", longest=LONGEST_PROMPT)
         digest = requests.digest(verb, [named, text, addition])
-        answer = self.repeatable(
-            actor, request_id, digest, lambda tx: [asdict(d) for d in rule(tx)]
-        )
+        answer = self._once(actor, request_id, digest, lambda tx: [asdict(d) for d in rule(tx)])
         return [deciding.Decided(**{**row, "state": TaskState(row["state"])}) for row in answer]
 
-    def repeatable(
+    def _once(
         self, actor: str, request_id: str, digest: str, rule: Callable[[Transaction], list[Any]]
     ) -> list[Any]:
-        """Run a mutation once for its request id; every repeat gets the kept answer."""
-        check_note(actor, "actor")
-        request = request_id or new_request_id()
-
-        def answered(tx: Transaction) -> list[Any]:
-            return requests.answered(tx, actor, request, digest, rule)
-
-        try:
-            answer = self._store.write(answered)
-        except ConstraintError as error:
-            # Another call with the same request id committed first: its answer is the answer.
-            if not requests.was_repeated(error):
-                raise
-            answer = self._store.write(answered)
-        self.changed()
+        answer = requests.once(self._store, actor, request_id, digest, rule)
+        self._claims.changed()
         return answer
-
-    def changed(self) -> None:
-        """Something may have become ready: forget where scans start, wake who waits."""
-        self._claims.forget()
-        self._store.notify()

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lessor.errors import NotFoundError
-from lessor.ids import token_hash
 from lessor.model.lease import Holder, is_live
 from lessor.model.workspace import Workspace, WorkspaceState, check_move
 from lessor.service.naming import Naming
+from lessor.service.proof import guard
 from lessor.service.refusing import lease_lost
 from lessor.service.rows import LockedRow, pack, pack_facts, unpack
 from lessor.service.scopes import HolderLostError
@@ -68,13 +68,16 @@ class Workspaces:
 
         Raises:
             LeaseLostError: the caller isn't the live holder.
+            NotFoundError: the task has no such workspace.
             TransitionRefusedError: it is gone.
         """
-        known = self.get(workspace)
-        check_move(known.state, WorkspaceState.PRESENT)
 
         def rule(tx: Transaction) -> int:
             row = self._locked(tx, holder)
+            known = self._found(tx.rows("workspace", workspace_id=workspace), workspace)
+            if known.task != holder.task:
+                raise self._missing(workspace)
+            check_move(known.state, WorkspaceState.PRESENT)
             tx.rows(
                 "adopt_workspace",
                 workspace_id=workspace,
@@ -99,10 +102,9 @@ class Workspaces:
         """Record what became of a workspace; False when a later epoch has taken it over meanwhile.
 
         Raises:
+            NotFoundError: there is none of this number.
             TransitionRefusedError: see `WORKSPACE_MOVES`.
         """
-        known = self.get(workspace.id)
-        check_move(known.state, state)
         kept = (
             None
             if snapshot is None
@@ -110,6 +112,11 @@ class Workspaces:
         )
 
         def rule(tx: Transaction) -> bool:
+            # Read in this transaction: an old runner's last word must meet the epoch of now.
+            known = self._found(tx.rows("workspace", workspace_id=workspace.id), workspace.id)
+            if known.epoch != workspace.epoch:
+                return False
+            check_move(known.state, state)
             moved = tx.rows(
                 "set_workspace",
                 workspace_id=workspace.id,
@@ -125,12 +132,7 @@ class Workspaces:
 
     def get(self, workspace: int) -> Workspace:
         """The workspace of this number; NotFoundError otherwise."""
-        rows = self._store.read("workspace", workspace_id=workspace)
-        if not rows:
-            raise NotFoundError(
-                f"There is no workspace {workspace}.", next_step="List them: lessor doctor."
-            )
-        return self._record(rows[0])
+        return self._found(self._store.read("workspace", workspace_id=workspace), workspace)
 
     def of_task(self, task: str, *, gone: bool = False) -> list[Workspace]:
         """The workspaces of a task, oldest first."""
@@ -173,6 +175,17 @@ class Workspaces:
     def _list(self, **which: object) -> list[Workspace]:
         return [self._record(row) for row in self._store.read("workspaces", **which)]
 
+    def _found(self, rows: Sequence[Row], workspace: int) -> Workspace:
+        if not rows:
+            raise self._missing(workspace)
+        return self._record(rows[0])
+
+    @staticmethod
+    def _missing(workspace: int) -> NotFoundError:
+        return NotFoundError(
+            f"There is no workspace {workspace}.", next_step="List them: lessor doctor."
+        )
+
     def _record(self, row: Row) -> Workspace:
         number, task, epoch, host_id, path, branch, base, state, snapshot, at_ms = row
         return Workspace(
@@ -189,14 +202,8 @@ class Workspaces:
         )
 
     def _locked(self, tx: Transaction, holder: Holder) -> LockedRow:
-        guard = {
-            "ord": 0,
-            "task_id": self._naming.task_row(holder.task),
-            "epoch": holder.epoch,
-            "worker_id": self._naming.worker_row(holder.worker),
-            "token_hash": token_hash(holder.token),
-        }
-        row = LockedRow._make(tx.rows("lock_leases", rows=pack([guard]))[0])
+        shown = pack([guard(self._naming, holder)])
+        row = LockedRow._make(tx.rows("lock_leases", rows=shown)[0])
         live = row.expires_ms is not None and is_live(
             now=row.now, expires_ms=row.expires_ms, ended_ms=row.ended_ms
         )

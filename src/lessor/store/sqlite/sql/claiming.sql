@@ -235,37 +235,34 @@ WHERE task_id IN (SELECT value FROM json_each(:tasks)) AND kind <> 'lease' AND e
 -- name: claim_write
 -- Guarded by each task's epoch and state; fewer rows than decided are the caller's sign to roll back.
 DELETE FROM picked;
-INSERT INTO picked (lease_id, task_id, epoch, ord)
+INSERT INTO picked (lease_id, task_id, epoch, ord, asked)
 SELECT (SELECT coalesce(max(q.seq), 0) FROM sqlite_sequence AS q WHERE q.name = 'lease')
     + row_number() OVER (ORDER BY g.value ->> 'ord'),
-  t.id, t.epoch + 1, g.value ->> 'ord'
+  t.id, t.epoch + 1, g.value ->> 'ord', g.value
 FROM json_each(:grants) AS g CROSS JOIN task AS t ON t.id = g.value ->> 'task_id'
 WHERE t.epoch = g.value ->> 'epoch' AND t.status = 'queued' AND t.waiting_on IS NULL;
 UPDATE task SET status = 'running', epoch = p.epoch, attempts = attempts + 1, events = task.events + 1,
-  branch = p.branch, parked_fence = NULL, parked_ms = NULL
-FROM (
-  SELECT k.task_id, k.epoch, g.value ->> 'branch' AS branch
-  FROM picked AS k JOIN json_each(:grants) AS g ON g.value ->> 'ord' = k.ord
-) AS p
-WHERE task.id = p.task_id;
+  branch = p.asked ->> 'branch', parked_fence = NULL, parked_ms = NULL
+FROM picked AS p WHERE task.id = p.task_id;
 INSERT INTO lease (
   id, kind, repository_id, task_id, epoch, worker_id, token_hash, fence, term, ttl_ms, granted_ms,
   renewed_ms, expires_ms, max_until_ms, queue, agent, limit_key, branch, label)
-SELECT p.lease_id, 'lease', :repository_id, t.id, t.epoch, :worker_id, g.value ->> 'token_hash', g.value ->> 'fence',
-  :term, :ttl_ms, :at_ms, :at_ms, :at_ms + :ttl_ms, :at_ms + (g.value ->> 'hold_ms'), t.queue, :agent,
-  t.limit_key, t.branch, g.value ->> 'label'
-FROM picked AS p JOIN json_each(:grants) AS g ON g.value ->> 'ord' = p.ord JOIN task AS t ON t.id = p.task_id
+SELECT p.lease_id, 'lease', :repository_id, t.id, t.epoch, :worker_id, p.asked ->> 'token_hash', p.asked ->> 'fence',
+  :term, :ttl_ms, :at_ms, :at_ms, :at_ms + :ttl_ms, :at_ms + (p.asked ->> 'hold_ms'), t.queue, :agent,
+  t.limit_key, t.branch, p.asked ->> 'label'
+FROM picked AS p JOIN task AS t ON t.id = p.task_id
 ORDER BY p.lease_id;
 INSERT INTO scope (lease_id, ord, repository_id, task_id, text, key, key_end, mode, pattern, ancestors, fence)
-SELECT p.lease_id, ts.ord, :repository_id, ts.task_id, ts.text, ts.key, ts.key_end, ts.mode, ts.pattern, ts.ancestors, l.fence
-FROM picked AS p JOIN lease AS l ON l.id = p.lease_id JOIN task_scope AS ts ON ts.task_id = p.task_id;
+SELECT p.lease_id, ts.ord, :repository_id, ts.task_id, ts.text, ts.key, ts.key_end, ts.mode, ts.pattern, ts.ancestors,
+  p.asked ->> 'fence'
+FROM picked AS p CROSS JOIN task_scope AS ts ON ts.task_id = p.task_id;
 INSERT INTO event (task_id, n, at_ms, kind, epoch, facts)
 SELECT t.id, t.events, :at_ms, 'claimed', t.epoch, :facts FROM picked AS p JOIN task AS t ON t.id = p.task_id;
 UPDATE task SET waiting_on = coalesce(x.lease_id, x.granted), parked_fence = coalesce(parked_fence, :fence),
   parked_ms = coalesce(parked_ms, :at_ms)
 FROM (
   SELECT j.value ->> 'task_id' AS task_id, j.value ->> 'lease_id' AS lease_id,
-    (SELECT p.lease_id FROM picked AS p WHERE p.task_id = j.value ->> 'behind') AS granted
+    (SELECT l.id FROM lease AS l WHERE l.task_id = j.value ->> 'behind' AND l.kind = 'lease' AND l.ended_ms IS NULL) AS granted
   FROM json_each(:parks) AS j
 ) AS x
 WHERE task.id = x.task_id AND task.status = 'queued' AND task.waiting_on IS NULL;

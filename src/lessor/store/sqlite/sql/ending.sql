@@ -1,27 +1,20 @@
 -- name: complete_leases
 -- `now` was read when the file was locked: nothing waits here, so judging row by row is right.
 DELETE FROM picked;
-INSERT INTO picked (lease_id, task_id, epoch, at_ms, ord)
-SELECT l.id, l.task_id, l.epoch, :now, x.value ->> 'ord'
+INSERT INTO picked (lease_id, task_id, epoch, asked)
+SELECT l.id, l.task_id, l.epoch, x.value
 FROM json_each(:rows) AS x
 JOIN lease AS l ON l.task_id = x.value ->> 'task_id' AND l.epoch = x.value ->> 'epoch' AND l.kind = 'lease'
 WHERE l.worker_id = x.value ->> 'worker_id' AND l.token_hash = x.value ->> 'token_hash'
   AND l.ended_ms IS NULL AND :now < l.expires_ms;
-UPDATE lease SET ended_ms = :now, end_reason = 'completed', end_digest = x.digest, result = x.result,
-  drained = CASE WHEN repository_id = 0 THEN 1 ELSE 0 END
-FROM (
-  SELECT p.lease_id, j.value ->> 'digest' AS digest, j.value ->> 'result' AS result
-  FROM picked AS p JOIN json_each(:rows) AS j ON j.value ->> 'ord' = p.ord
-) AS x
-WHERE lease.id = x.lease_id;
-UPDATE task SET status = :status, stage = x.stage, finished_ms = :now, events = task.events + 1
-FROM (
-  SELECT p.task_id, j.value ->> 'stage' AS stage FROM picked AS p JOIN json_each(:rows) AS j ON j.value ->> 'ord' = p.ord
-) AS x
-WHERE task.id = x.task_id;
+UPDATE lease SET ended_ms = :now, end_reason = 'completed', end_digest = p.asked ->> 'digest',
+  result = p.asked ->> 'result', drained = CASE WHEN repository_id = 0 THEN 1 ELSE 0 END
+FROM picked AS p WHERE lease.id = p.lease_id;
+UPDATE task SET status = :status, stage = p.asked ->> 'stage', finished_ms = :now, events = task.events + 1
+FROM picked AS p WHERE task.id = p.task_id;
 INSERT INTO event (task_id, n, at_ms, kind, epoch, facts)
-SELECT t.id, t.events, :now, 'completed', p.epoch, j.value ->> 'facts'
-FROM picked AS p JOIN task AS t ON t.id = p.task_id JOIN json_each(:rows) AS j ON j.value ->> 'ord' = p.ord;
+SELECT t.id, t.events, :now, 'completed', p.epoch, p.asked ->> 'facts'
+FROM picked AS p JOIN task AS t ON t.id = p.task_id;
 UPDATE task SET needs_left = needs_left - x.met
 FROM (
   SELECT d.task_id, count(*) AS met FROM picked AS p JOIN dependency AS d ON d.needs_id = p.task_id GROUP BY d.task_id
@@ -34,30 +27,26 @@ SELECT x.value ->> 'ord' AS ord, p.lease_id IS NOT NULL AS done, l.id AS lease_i
     OR EXISTS (SELECT 1 FROM task AS w WHERE w.waiting_on = l.id) AS wakes
 FROM json_each(:rows) AS x
 LEFT JOIN lease AS l ON l.task_id = x.value ->> 'task_id' AND l.epoch = x.value ->> 'epoch' AND l.kind = 'lease'
-LEFT JOIN picked AS p ON p.ord = x.value ->> 'ord'
+LEFT JOIN picked AS p ON p.lease_id = l.id
 ORDER BY x.key;
 
 -- name: renew_leases
 DELETE FROM picked;
-INSERT INTO picked (lease_id, at_ms, ord)
-SELECT l.id, :now, x.value ->> 'ord'
+INSERT INTO picked (lease_id, asked)
+SELECT l.id, x.value ->> 'request'
 FROM json_each(:rows) AS x
 JOIN lease AS l ON l.task_id = x.value ->> 'task_id' AND l.epoch = x.value ->> 'epoch' AND l.kind = 'lease'
 WHERE l.worker_id = x.value ->> 'worker_id' AND l.token_hash = x.value ->> 'token_hash'
   AND l.ended_ms IS NULL AND :now < l.expires_ms AND l.version = x.value ->> 'version';
-UPDATE lease SET version = version + 1, renewed_ms = :now, renew_request = x.request,
+UPDATE lease SET version = version + 1, renewed_ms = :now, renew_request = p.asked,
   expires_ms = min(max(:now + ttl_ms, expires_ms), max_until_ms)
-FROM (
-  SELECT p.lease_id, j.value ->> 'request' AS request
-  FROM picked AS p JOIN json_each(:rows) AS j ON j.value ->> 'ord' = p.ord
-) AS x
-WHERE lease.id = x.lease_id;
+FROM picked AS p WHERE lease.id = p.lease_id;
 SELECT x.value ->> 'ord' AS ord, p.lease_id IS NOT NULL AS done, l.id AS lease_id,
   coalesce(l.worker_id = x.value ->> 'worker_id' AND l.token_hash = x.value ->> 'token_hash', 0) AS mine,
   l.ended_ms, l.end_reason, l.renew_request, l.version, l.expires_ms, l.max_until_ms, :now AS now
 FROM json_each(:rows) AS x
 LEFT JOIN lease AS l ON l.task_id = x.value ->> 'task_id' AND l.epoch = x.value ->> 'epoch' AND l.kind = 'lease'
-LEFT JOIN picked AS p ON p.ord = x.value ->> 'ord'
+LEFT JOIN picked AS p ON p.lease_id = l.id
 ORDER BY x.key;
 
 -- name: lock_leases
@@ -84,36 +73,25 @@ ORDER BY x.key
 -- name: end_leases
 -- An end that isn't a failure leaves the last failure's fingerprint as it is.
 DELETE FROM picked;
-INSERT INTO picked (lease_id, task_id, epoch, ord)
-SELECT l.id, l.task_id, l.epoch, x.key
+INSERT INTO picked (lease_id, task_id, epoch, asked)
+SELECT l.id, l.task_id, l.epoch, x.value
 FROM json_each(:rows) AS x JOIN lease AS l ON l.id = x.value ->> 'lease_id'
 WHERE l.ended_ms IS NULL;
-UPDATE lease SET ended_ms = :at_ms, end_reason = x.reason, end_digest = x.digest, result = x.result,
-  proof = coalesce(x.proof, lease.proof), drained = CASE WHEN repository_id = 0 THEN 1 ELSE 0 END
-FROM (
-  SELECT p.lease_id, j.value ->> 'reason' AS reason, j.value ->> 'digest' AS digest, j.value ->> 'result' AS result,
-    j.value ->> 'proof' AS proof
-  FROM picked AS p JOIN json_each(:rows) AS j ON j.key = p.ord
-) AS x
-WHERE lease.id = x.lease_id;
-UPDATE task SET status = x.status, charged = task.charged + x.charge, due = coalesce(x.due, task.due),
-  run_at_ms = coalesce(x.run_at_ms, task.run_at_ms), queued_ms = coalesce(x.queued_ms, task.queued_ms),
-  finished_ms = x.finished_ms, error_print = coalesce(x.error_print, task.error_print),
-  same_errors = coalesce(x.same_errors, task.same_errors), events = task.events + 1
-FROM (
-  SELECT p.task_id, j.value ->> 'status' AS status, j.value ->> 'charge' AS charge, j.value ->> 'due' AS due,
-    j.value ->> 'run_at_ms' AS run_at_ms, j.value ->> 'queued_ms' AS queued_ms, j.value ->> 'finished_ms' AS finished_ms,
-    j.value ->> 'error_print' AS error_print, j.value ->> 'same_errors' AS same_errors
-  FROM picked AS p JOIN json_each(:rows) AS j ON j.key = p.ord
-  WHERE j.value ->> 'moves' = 1
-) AS x
-WHERE task.id = x.task_id;
+UPDATE lease SET ended_ms = :at_ms, end_reason = p.asked ->> 'reason', end_digest = p.asked ->> 'digest',
+  result = p.asked ->> 'result', proof = coalesce(p.asked ->> 'proof', lease.proof),
+  drained = CASE WHEN repository_id = 0 THEN 1 ELSE 0 END
+FROM picked AS p WHERE lease.id = p.lease_id;
+UPDATE task SET status = p.asked ->> 'status', charged = task.charged + (p.asked ->> 'charge'),
+  due = coalesce(p.asked ->> 'due', task.due), run_at_ms = coalesce(p.asked ->> 'run_at_ms', task.run_at_ms),
+  queued_ms = coalesce(p.asked ->> 'queued_ms', task.queued_ms), finished_ms = p.asked ->> 'finished_ms',
+  error_print = coalesce(p.asked ->> 'error_print', task.error_print),
+  same_errors = coalesce(p.asked ->> 'same_errors', task.same_errors), events = task.events + 1
+FROM picked AS p WHERE task.id = p.task_id AND p.asked ->> 'moves' = 1;
 INSERT INTO event (task_id, n, at_ms, kind, epoch, facts)
-SELECT t.id, t.events, :at_ms, j.value ->> 'kind', p.epoch, j.value ->> 'facts'
-FROM picked AS p JOIN json_each(:rows) AS j ON j.key = p.ord JOIN task AS t ON t.id = p.task_id
-WHERE j.value ->> 'moves' = 1;
-SELECT count(*) AS ended, coalesce(sum(j.value ->> 'moves'), 0) AS moved
-FROM picked AS p JOIN json_each(:rows) AS j ON j.key = p.ord;
+SELECT t.id, t.events, :at_ms, p.asked ->> 'kind', p.epoch, p.asked ->> 'facts'
+FROM picked AS p JOIN task AS t ON t.id = p.task_id
+WHERE p.asked ->> 'moves' = 1;
+SELECT count(*) AS ended, coalesce(sum(p.asked ->> 'moves'), 0) AS moved FROM picked AS p;
 
 -- name: put_hold
 -- The scope of a lease that ended goes over to a hold: the rows stay, under another lease.

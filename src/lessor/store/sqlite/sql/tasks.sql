@@ -101,26 +101,23 @@ WHERE t.id IN (SELECT value FROM json_each(:tasks))
 ORDER BY t.id
 
 -- name: move_tasks
--- Guarded by the state that was read: a task that moved meanwhile isn't counted.
+-- Guarded by the state that was read: a task that moved meanwhile isn't counted. What it was passed by
+-- while it couldn't run isn't held against the others: its waiting begins anew.
 DELETE FROM picked;
-INSERT INTO picked (lease_id, task_id, epoch)
-SELECT x.key + 1, t.id, t.epoch
+INSERT INTO picked (lease_id, task_id, epoch, asked)
+SELECT x.key + 1, t.id, t.epoch, x.value
 FROM json_each(:rows) AS x JOIN task AS t ON t.id = x.value ->> 'task_id'
 WHERE t.status = x.value ->> 'from_status';
-UPDATE task SET status = x.status, waiting_on = NULL, parked_fence = NULL, parked_ms = NULL, queued_ms = coalesce(x.queued_ms, task.queued_ms),
-  finished_ms = x.finished_ms, due = coalesce(x.due, task.due), run_at_ms = coalesce(x.run_at_ms, task.run_at_ms),
-  charged = coalesce(x.charged, task.charged), same_errors = CASE WHEN x.charged = 0 THEN 0 ELSE task.same_errors END,
+UPDATE task SET status = p.asked ->> 'status', waiting_on = NULL, parked_fence = NULL, parked_ms = NULL,
+  queued_ms = coalesce(p.asked ->> 'queued_ms', task.queued_ms), finished_ms = p.asked ->> 'finished_ms',
+  due = coalesce(p.asked ->> 'due', task.due), run_at_ms = coalesce(p.asked ->> 'run_at_ms', task.run_at_ms),
+  charged = coalesce(p.asked ->> 'charged', task.charged),
+  same_errors = CASE WHEN p.asked ->> 'charged' = 0 THEN 0 ELSE task.same_errors END,
   events = task.events + 1
-FROM (
-  SELECT p.task_id, j.value ->> 'status' AS status, j.value ->> 'queued_ms' AS queued_ms,
-    j.value ->> 'finished_ms' AS finished_ms, j.value ->> 'due' AS due, j.value ->> 'run_at_ms' AS run_at_ms,
-    j.value ->> 'charged' AS charged
-  FROM picked AS p JOIN json_each(:rows) AS j ON j.key + 1 = p.lease_id
-) AS x
-WHERE task.id = x.task_id;
+FROM picked AS p WHERE task.id = p.task_id;
 INSERT INTO event (task_id, n, at_ms, kind, epoch, facts)
-SELECT t.id, t.events, :at_ms, j.value ->> 'kind', t.epoch, j.value ->> 'facts'
-FROM picked AS p JOIN json_each(:rows) AS j ON j.key + 1 = p.lease_id JOIN task AS t ON t.id = p.task_id;
+SELECT t.id, t.events, :at_ms, p.asked ->> 'kind', t.epoch, p.asked ->> 'facts'
+FROM picked AS p JOIN task AS t ON t.id = p.task_id;
 SELECT task_id FROM picked;
 
 -- name: end_side_leases

@@ -1,0 +1,110 @@
+"""The invariants, read by raw SQL: what has to hold after any operation, whatever was refused."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import combinations
+from typing import Any
+
+from builders import StoreUnderTest
+from lessor.model.scope import Mode, Scope, conflicts
+
+_TERMINAL = "('succeeded', 'failed', 'cancelled')"
+
+NOTHING: dict[str, str] = {
+    "a task has one live lease at most": """
+        SELECT task_id FROM lease WHERE kind = 'lease' AND ended_ms IS NULL GROUP BY task_id HAVING count(*) > 1""",
+    "a task runs exactly while it has a lease that hasn't ended": """
+        SELECT t.id, t.status FROM task AS t
+        WHERE (t.status = 'running') <> EXISTS (
+          SELECT 1 FROM lease AS l WHERE l.task_id = t.id AND l.kind = 'lease' AND l.ended_ms IS NULL)""",
+    "no lease is of a later epoch than its task": """
+        SELECT l.id FROM lease AS l JOIN task AS t ON t.id = l.task_id WHERE l.epoch > t.epoch""",
+    "the live lease is of the task's latest grant": """
+        SELECT l.id FROM lease AS l WHERE l.kind = 'lease' AND l.ended_ms IS NULL AND EXISTS (
+          SELECT 1 FROM lease AS m WHERE m.task_id = l.task_id AND m.kind = 'lease' AND m.epoch > l.epoch)""",
+    "no fence is above its repository's counter": """
+        SELECT l.id FROM lease AS l JOIN repository AS r ON r.id = l.repository_id WHERE l.fence > r.fence""",
+    "no fence is given twice": """
+        SELECT repository_id, fence FROM lease WHERE kind = 'lease' AND repository_id > 0
+        GROUP BY repository_id, fence HAVING count(*) > 1""",
+    "a scope row belongs to a lease whose paths haven't been freed": """
+        SELECT s.lease_id FROM scope AS s LEFT JOIN lease AS l ON l.id = s.lease_id
+        WHERE l.id IS NULL OR l.drained = 1 OR l.end_reason = 'granted'""",
+    "a waiting task waits for a lease that will wake it": """
+        SELECT t.id, t.waiting_on FROM task AS t LEFT JOIN lease AS l ON l.id = t.waiting_on
+        WHERE t.waiting_on IS NOT NULL AND (l.id IS NULL OR l.drained = 1)""",
+    "needs_left counts the needs that haven't succeeded": f"""
+        SELECT t.id FROM task AS t WHERE t.status NOT IN {_TERMINAL} AND t.needs_left <> (
+          SELECT count(*) FROM dependency AS d JOIN task AS n ON n.id = d.needs_id
+          WHERE d.task_id = t.id AND n.status <> 'succeeded')""",
+    "one unfinished task has a branch": f"""
+        SELECT repository_id, branch FROM task WHERE branch IS NOT NULL AND status NOT IN {_TERMINAL}
+        GROUP BY repository_id, branch HAVING count(*) > 1""",
+    "events are numbered without gaps": """
+        SELECT t.id FROM task AS t WHERE t.events <> (SELECT count(*) FROM event AS e WHERE e.task_id = t.id)
+          OR t.events <> (SELECT coalesce(max(e.n), 0) FROM event AS e WHERE e.task_id = t.id)""",
+    "each grant has its event": """
+        SELECT l.id FROM lease AS l WHERE l.kind = 'lease' AND 1 <> (
+          SELECT count(*) FROM event AS e WHERE e.task_id = l.task_id AND e.epoch = l.epoch AND e.kind = 'claimed')""",
+    "each end has its event": """
+        SELECT l.id, l.end_reason FROM lease AS l WHERE l.kind = 'lease' AND l.ended_ms IS NOT NULL AND NOT EXISTS (
+          SELECT 1 FROM event AS e WHERE e.task_id = l.task_id AND e.epoch = l.epoch
+            AND e.at_ms = l.ended_ms AND e.kind IN (l.end_reason, 'blocked', 'cancelled'))""",
+    "what was begun is counted": """
+        SELECT t.id FROM task AS t WHERE t.attempts <> (
+          SELECT count(*) FROM lease AS l WHERE l.task_id = t.id AND l.kind = 'lease')""",
+    "no more is charged than was begun": "SELECT id FROM task WHERE charged > attempts",
+    "no holder's end is later than its deadline": """
+        SELECT id FROM lease WHERE end_reason IN ('completed', 'failed', 'released', 'asked')
+          AND ended_ms >= expires_ms""",
+    "a limit is kept": """
+        SELECT u.kind, u.key FROM usage_limit AS u WHERE u.maximum < (
+          SELECT count(*) FROM lease AS l WHERE l.kind = 'lease' AND l.ended_ms IS NULL AND (
+            (u.kind = 'queue' AND l.queue = u.key) OR (u.kind = 'agent' AND l.agent = u.key)
+            OR (u.kind = 'key' AND l.limit_key = u.key)))""",
+    "one turn is reserved in a repository": """
+        SELECT repository_id FROM lease WHERE kind = 'reservation' AND ended_ms IS NULL
+        GROUP BY repository_id HAVING count(*) > 1""",
+    "a reserved turn is of a task that wants it": """
+        SELECT l.id, t.status FROM lease AS l JOIN task AS t ON t.id = l.task_id
+        WHERE l.kind = 'reservation' AND l.ended_ms IS NULL AND t.status <> 'queued'""",
+    "a request is answered once": """
+        SELECT actor, request_id FROM request GROUP BY actor, request_id HAVING count(*) > 1""",
+}
+
+
+def check_invariants(store: StoreUnderTest, *, without: tuple[str, ...] = ()) -> None:
+    """Fail with everything that doesn't hold in the store as it is now."""
+    broken = {}
+    for name, text in NOTHING.items():
+        rows = [] if name in without else store.sql(text)
+        if rows:
+            broken[name] = rows[:5]
+    overlapping = find_overlaps(store)
+    if overlapping:
+        broken["no two live scopes of which one writes overlap"] = overlapping[:5]
+    missing = store.sql(
+        """SELECT l.id FROM lease AS l WHERE l.kind = 'lease' AND l.ended_ms IS NULL AND l.repository_id > 0
+             AND (SELECT count(*) FROM task_scope AS t WHERE t.task_id = l.task_id)
+               <> (SELECT count(*) FROM scope AS s WHERE s.lease_id = l.id)"""
+    )
+    if missing:
+        broken["a live lease holds all of its task's paths"] = missing[:5]
+    assert not broken, broken
+
+
+def find_overlaps(store: StoreUnderTest) -> list[Any]:
+    """Pairs of scope rows of different leases that can't be held side by side."""
+    found = defaultdict(list)
+    for lease, repository, text, key, mode, pattern in store.sql(
+        "SELECT lease_id, repository_id, text, key, mode, pattern FROM scope WHERE reserved_rank IS NULL"
+    ):
+        scope = Scope(text=text, key=key, mode=Mode(mode), pattern=pattern)
+        found[repository].append((lease, scope))
+    return [
+        (a, one.text, b, other.text)
+        for rows in found.values()
+        for (a, one), (b, other) in combinations(rows, 2)
+        if a != b and conflicts(one, other)
+    ]
