@@ -1,6 +1,9 @@
 """What the tests of the runner share."""
 
+import os
+
 import pytest
+from run_rig import RunRig
 from supervisor_rig import Rig
 
 
@@ -8,5 +11,23 @@ from supervisor_rig import Rig
 def rig(tmp_path):
     """Real supervisors; whatever is left of them ends with the test."""
     made = Rig(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def shop(tmp_path, monkeypatch):
+    """A repository with a store and runs over it; nothing of the machine's configuration counts."""
+    for name in [name for name in os.environ if name.startswith(("GIT_", "LESSOR_"))]:
+        monkeypatch.delenv(name)
+    (tmp_path / "home").mkdir()
+    (tmp_path / "gitconfig").write_text(
+        "[user]\n\tname = Dana\n\temail = dana@example.org\n[commit]\n\tgpgSign = false\n"
+    )
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
+    monkeypatch.setenv("GIT_CONFIG_SYSTEM", "/dev/null")
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    made = RunRig(tmp_path)
     yield made
     made.close()

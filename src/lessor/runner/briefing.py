@@ -1,13 +1,15 @@
 """What an agent is told: a brief in a file, variables, and its command with the prompt put in.
 
-The task's text is marked as data and reaches the agent as a file or as one argument, never through
-a shell.
+The task's text is data: it stands in a fence that it can't close, and reaches the agent as a file
+or as one argument, never through a shell.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +18,11 @@ from lessor.model.grant import Grant
 OUTBOX = "LESSOR_OUTBOX"
 PROMPT = "{prompt}"
 BRIEF = "{brief}"
+LEFT = ("question", "no-change")
+LONGEST_ARGUMENT = 100_000
+"""In bytes. Linux refuses a single argument or variable of 128 KiB (MAX_ARG_STRLEN)."""
+MOST_NAMED = 50
+_BACKTICKS = re.compile(r"`{3,}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,32 +49,43 @@ class Errand:
         return self.run_dir / "brief.md"
 
     @property
+    def scope_path(self) -> Path:
+        """The scope's file, a path a line."""
+        return self.run_dir / "scope.txt"
+
+    @property
     def outbox(self) -> Path:
         """Where the agent leaves a question or a reason for changing nothing."""
         return self.run_dir / "outbox"
 
 
 def write_brief(errand: Errand) -> str:
-    """Write the brief and make the outbox; the brief's text."""
+    """Write the brief and empty the outbox of the last round's words; the brief's text.
+
+    Raises:
+        OSError: the run's directory can't be written.
+    """
     text = brief_text(errand)
     errand.outbox.mkdir(parents=True, exist_ok=True, mode=0o700)
-    descriptor = os.open(errand.brief_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
+    for name in LEFT:
+        with suppress(FileNotFoundError):
+            (errand.outbox / name).unlink()
+    _write(errand.brief_path, text)
+    _write(errand.scope_path, "".join(f"{scope}\n" for scope in errand.grant.scopes))
     return text
 
 
 def brief_text(errand: Errand) -> str:
     """The brief: the task as data, the rules of the house, and what the last round found."""
     grant = errand.grant
-    scope = ", ".join(grant.scopes) or "grows with what you write; paths of others are refused"
-    parts = [
-        f"# Task #{grant.number}: {grant.title}\n",
-        f"{grant.prompt}\n" if grant.prompt else "",
+    parts = [f"# Task #{grant.number}: {grant.title}\n"]
+    if grant.prompt:
+        parts.append(f"What is asked, in the words of whoever asked it:\n\n{_fenced(grant.prompt)}")
+    parts += [
         "## How this run works\n",
         f"- Work in this directory only: {errand.worktree}",
         f"- You are on branch {grant.branch}; commit there. Uncommitted files are committed for you at the end.",
-        f"- Paths: {scope}.",
+        f"- Paths: {_paths(errand)}.",
         f"- The result is judged by: {errand.check}"
         if errand.check
         else "- No check is configured.",
@@ -78,14 +96,15 @@ def brief_text(errand: Errand) -> str:
         parts.append("- You are confined to these paths; nothing else may change.")
     if errand.feedback:
         parts.append(
-            f"\n## Round {errand.round}: what the last result lacked\n\n{errand.feedback}\n"
+            f"\n## Round {errand.round}: what the last result lacked\n\n{_fenced(errand.feedback)}"
         )
-    return "\n".join(part for part in parts if part) + "\n"
+    return "\n".join(parts) + "\n"
 
 
 def variables(errand: Errand, *, store_url: str, lease_file: Path) -> dict[str, str]:
-    """The agent's LESSOR_* variables."""
+    """The agent's LESSOR_* variables; a scope too long for one is empty, and in its file."""
     grant = errand.grant
+    scope = "\n".join(grant.scopes)
     return {
         "LESSOR_TASK": grant.task,
         "LESSOR_NUMBER": str(grant.number),
@@ -98,7 +117,8 @@ def variables(errand: Errand, *, store_url: str, lease_file: Path) -> dict[str, 
         "LESSOR_BRANCH": grant.branch or "",
         "LESSOR_BASE": errand.base,
         "LESSOR_WORKTREE": str(errand.worktree),
-        "LESSOR_SCOPE": "\n".join(grant.scopes),
+        "LESSOR_SCOPE": scope if len(scope.encode()) <= LONGEST_ARGUMENT else "",
+        "LESSOR_SCOPE_FILE": str(errand.scope_path),
         "LESSOR_BRIEF": str(errand.brief_path),
         "LESSOR_ROUND": str(errand.round),
         "LESSOR_STORE": store_url,
@@ -107,16 +127,37 @@ def variables(errand: Errand, *, store_url: str, lease_file: Path) -> dict[str, 
 
 
 def command_line(command: Sequence[str], *, errand: Errand, brief: str) -> tuple[str, ...]:
-    """The agent's argument list; the brief is put in as one argument, whatever it contains."""
+    """The agent's argument list; the brief is put in as one argument, whatever it contains.
+
+    A brief that no argument can hold is named by its file.
+    """
+    asked = brief
+    if len(brief.encode()) > LONGEST_ARGUMENT:
+        asked = (
+            f"Your task is described in the file {errand.brief_path}. Read it, and do what it says."
+        )
+    parts = (part.split(PROMPT) for part in command)
     return tuple(
-        part.replace(BRIEF, str(errand.brief_path)).replace(PROMPT, brief) for part in command
+        asked.join(piece.replace(BRIEF, str(errand.brief_path)) for piece in pieces)
+        for pieces in parts
     )
 
 
-def left_in_outbox(outbox: Path, name: str) -> str:
-    """What the agent left there, at most 16 kB of text; empty where it left nothing."""
-    try:
-        with (outbox / name).open("rb") as file:
-            return file.read(16_384).decode("utf-8", errors="replace").replace("\0", "").strip()
-    except OSError:
-        return ""
+def _paths(errand: Errand) -> str:
+    scopes = errand.grant.scopes
+    if not scopes:
+        return "grows with what you write; paths of others are refused"
+    more = f" and {len(scopes) - MOST_NAMED} more, listed in {errand.scope_path}"
+    return ", ".join(scopes[:MOST_NAMED]) + (more if len(scopes) > MOST_NAMED else "")
+
+
+def _fenced(text: str) -> str:
+    longest = max((len(run) for run in _BACKTICKS.findall(text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}text\n{text}\n{fence}\n"
+
+
+def _write(path: Path, text: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from lessor.clock import Clock
-from lessor.git.repository import Repository
+from lessor.errors import HostError, InvalidError
+from lessor.git.repository import Repository, resolve_commit
 from lessor.model.lease import HEARTBEAT_TERMS, LeaseTerms
 from lessor.runner.host import Host
 from lessor.runner.noting import Note, NoteKind, Reporter
@@ -17,6 +21,7 @@ from lessor.service.lessor import Lessor
 
 CHECK_LIMIT_MS = 30 * 60_000
 SETUP_LIMIT_MS = 30 * 60_000
+PROBE_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +51,7 @@ class RunOptions:
         rounds: how often a failed check goes back to the agent before a person is asked.
         task: only this task.
         stay: go on waiting when there is nothing left to claim.
+        anyway: run although the check fails on the base already.
         env: added to the agent's environment.
     """
 
@@ -58,10 +64,20 @@ class RunOptions:
     rounds: int = 3
     task: str | None = None
     stay: bool = False
+    anyway: bool = False
     terms: LeaseTerms = HEARTBEAT_TERMS
     limits: ProgressLimits = field(default_factory=ProgressLimits)
     patience: Patience = field(default_factory=Patience)
     env: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.command or not self.command[0]:
+            raise InvalidError("There is no agent to run.", next_step="Name its command.")
+        for name in ("workers", "rounds"):
+            if getattr(self, name) < 1:
+                raise InvalidError(
+                    f"{name} is {getattr(self, name)}.", next_step="Give 1 or more.", field=name
+                )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,10 +119,46 @@ class Desk:
         return self.state_dir / "salvage"
 
     @property
+    def baselines_dir(self) -> Path:
+        """Where it is kept how the check went on a base commit."""
+        return self.state_dir / "baselines" / self.repository
+
+    @property
     def worktrees_dir(self) -> Path:
         """Where this repository's worktrees lie: outside of it, as tools scan nested ones."""
         return self.state_dir / "worktrees" / f"{self.repo.name}-{self.repository[-6:]}"
 
+    def base_commit(self) -> str:
+        """The commit that new work begins from, as of now.
+
+        Raises:
+            GitError: the base names none, or there is no commit yet.
+        """
+        return resolve_commit(self.cwd, self.options.base or "HEAD")
+
+    def trouble(self) -> HostError | None:
+        """What is wrong with the state directory, if anything: a small file is written and removed."""
+        probe = self.state_dir / f".probe-{os.getpid()}-{threading.get_ident()}"
+        try:
+            probe.write_bytes(b"\0" * PROBE_BYTES)
+            probe.unlink()
+        except OSError as error:
+            with suppress(OSError):
+                probe.unlink(missing_ok=True)
+            return self.host_error(error)
+        return None
+
+    def host_error(self, error: OSError) -> HostError:
+        """The error that says what to do about the system's."""
+        where = error.filename or self.state_dir
+        return HostError(
+            f"{where} can't be used: {error.strerror or error}.",
+            next_step=f"Check free space and rights below {self.state_dir}, then run again.",
+            path=str(where),
+            state_dir=str(self.state_dir),
+        )
+
     def note(self, kind: NoteKind, text: str = "", /, **more: str | int) -> None:
-        """Tell the reporter."""
-        self.reporter.note(Note(kind=kind, text=text, **more))  # type: ignore[arg-type]
+        """Tell the reporter; a terminal that was closed meanwhile stops no agent."""
+        with suppress(OSError, ValueError):  # a closed file says ValueError
+            self.reporter.note(Note(kind=kind, text=text, **more))  # type: ignore[arg-type]

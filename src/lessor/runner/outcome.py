@@ -1,13 +1,13 @@
-"""How an attempt ended, and what the whole run says with its exit code."""
+"""How attempts ended, and what the whole run says with its exit code."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
-from pathlib import Path
 
-_TAIL_BYTES = 8_192
-_LONGEST = 2_000
+from lessor.errors import BusyError, LeaseLostError
+
+_WAITS_FOR_A_PERSON = 8
 
 
 class Outcome(StrEnum):
@@ -29,24 +29,16 @@ class Outcome(StrEnum):
 
 
 def exit_code(last: Iterable[Outcome]) -> int:
-    """The run's exit code from each task's *last* outcome: lost 7, waits for a person 8, failed 1."""
+    """The run's exit code from each task's *last* outcome.
+
+    A lost lease 7, a task that waits for a person 8, a failed one 1, one that a person stopped
+    halfway 75 (run again, and it goes on); else 0, also for a run that had nothing to do.
+    """
     outcomes = set(last)
     if Outcome.LOST in outcomes:
-        return 7
+        return LeaseLostError.exit_code
     if Outcome.ASKED in outcomes:
-        return 8
-    return 1 if Outcome.FAILED in outcomes else 0
-
-
-def last_words(run_dir: Path) -> str:
-    """The last paragraph of what the agent printed, without control characters; data."""
-    try:
-        with (run_dir / "agent.log").open("rb") as file:
-            file.seek(0, 2)
-            file.seek(max(0, file.tell() - _TAIL_BYTES))
-            text = file.read().decode("utf-8", errors="replace")
-    except OSError:
-        return ""
-    paragraph = text.strip().split("\n\n")[-1]
-    printable = "".join(c if c.isprintable() or c == "\n" else " " for c in paragraph)
-    return printable.strip()[-_LONGEST:]
+        return _WAITS_FOR_A_PERSON
+    if Outcome.FAILED in outcomes:
+        return 1
+    return BusyError.exit_code if Outcome.STOPPED in outcomes else 0

@@ -51,6 +51,7 @@ class CommandResult:
         code: its exit code; None when a signal ended it.
         signal: the signal that ended it.
         timed_out: whether that was because its time was over.
+        interrupted: whether that was because its caller wished it.
         tail: the end of what it printed, as text; undecodable bytes are replaced.
         duration_ms: from its start to its end, on the clock that counts suspend.
     """
@@ -60,6 +61,12 @@ class CommandResult:
     timed_out: bool
     tail: str
     duration_ms: int
+    interrupted: bool = False
+
+
+def never() -> bool:
+    """No, whenever it is asked."""
+    return False
 
 
 class Detached:
@@ -84,6 +91,10 @@ class Detached:
         """Close its stdin."""
         if self._process.stdin is not None:
             self._process.stdin.close()
+
+    def kill(self) -> None:
+        """SIGKILL to it alone, stopped or not."""
+        self._process.kill()
 
     def status(self) -> ExitStatus | None:
         """How it ended; None while it runs."""
@@ -111,12 +122,14 @@ def run_command(
     log: str,
     timeout_ms: int,
     clock: Clock,
+    interrupted: Callable[[], bool] = never,
 ) -> CommandResult:
     """Run a command to its end, its output appended to `log`.
 
-    At its time limit its group and its descendants get SIGTERM and two seconds later SIGKILL. What
-    is left of its group when it ends is killed too: a check that leaves a server behind would hold
-    the next one's port. A process that detached from both is not found.
+    At its time limit, or once `interrupted` says so, its group and its descendants get SIGTERM and
+    two seconds later SIGKILL. What is left of its group when it ends is killed too: a check that
+    leaves a server behind would hold the next one's port. A process that detached from both is not
+    found.
 
     Raises:
         AgentError: it can't be started.
@@ -126,7 +139,8 @@ def run_command(
     with Path(os.devnull).open("rb") as nothing, open_log(log) as output:
         process = spawn(argv, cwd=cwd, env=env, stdin=nothing, output=output)
     try:
-        in_time = _ends_within(process, timeout_ms, clock)
+        in_time = _ends_within(process, timeout_ms, clock, or_until=interrupted)
+        wished = not in_time and interrupted()
         if not in_time:
             _signal_group(process.pid, signal.SIGTERM)
             _ends_within(process, _COMMAND_GRACE_MS, clock)
@@ -138,14 +152,22 @@ def run_command(
     return CommandResult(
         code=status.code,
         signal=status.signal,
-        timed_out=not in_time,
+        timed_out=not in_time and not wished,
         tail=_tail(log, since=offset),
         duration_ms=clock.boottime_ms() - started,
+        interrupted=wished,
     )
 
 
 def run_configured(
-    text: str, *, cwd: str, env: Mapping[str, str], log: str, timeout_ms: int, clock: Clock
+    text: str,
+    *,
+    cwd: str,
+    env: Mapping[str, str],
+    log: str,
+    timeout_ms: int,
+    clock: Clock,
+    interrupted: Callable[[], bool] = never,
 ) -> CommandResult:
     """Run a setup or check command that the person wrote, as `/bin/sh -c text`.
 
@@ -157,7 +179,13 @@ def run_configured(
         AgentError: there is no /bin/sh.
     """
     return run_command(
-        ["/bin/sh", "-c", text], cwd=cwd, env=env, log=log, timeout_ms=timeout_ms, clock=clock
+        ["/bin/sh", "-c", text],
+        cwd=cwd,
+        env=env,
+        log=log,
+        timeout_ms=timeout_ms,
+        clock=clock,
+        interrupted=interrupted,
     )
 
 
@@ -251,12 +279,18 @@ def spawn(
         ) from error
 
 
-def _ends_within(process: subprocess.Popen[bytes], milliseconds: int, clock: Clock) -> bool:
+def _ends_within(
+    process: subprocess.Popen[bytes],
+    milliseconds: int,
+    clock: Clock,
+    *,
+    or_until: Callable[[], bool] = never,
+) -> bool:
     deadline = clock.boottime_ms() + milliseconds
     pause = 1
     while not _has_ended(process):
         left = deadline - clock.boottime_ms()
-        if left <= 0:
+        if left <= 0 or or_until():
             return False
         clock.wait(min(pause, left))
         pause = min(2 * pause, 50)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from lessor.errors import GitError, TransitionRefusedError
+from lessor.errors import LessorError, NotFoundError, TransitionRefusedError
 from lessor.model.workspace import Workspace, WorkspaceState
 from lessor.runner.desk import Desk
-from lessor.runner.host import Presence
+from lessor.runner.host import Presence, Sighting
+from lessor.runner.lease_file import forget_holder, lease_file
 from lessor.runner.noting import NoteKind
-from lessor.runner.witness import agent_presence
-from lessor.runner.workplace import Workplace
+from lessor.runner.salvaging import keep, move
+from lessor.runner.witness import agent_presence, runner_presence
 from lessor.service.reading import LeaseRecord
 
 _UNSETTLED = frozenset({WorkspaceState.RESERVED, WorkspaceState.PRESENT})
@@ -22,47 +23,77 @@ def recover(desk: Desk) -> int:
     A lease whose agent lives, or of which nothing is known, is left to its term: a supervisor that
     outlived its runner ends it by itself.
     """
-    found = 0
+    found = sum(_end_if_gone(desk, lease) for lease in _live_here(desk))
     for workspace in desk.lessor.workspaces.on_host(desk.host.id, repository=desk.repository):
-        if workspace.state in _UNSETTLED and _settle(desk, workspace):
-            found += 1
+        if workspace.state in _UNSETTLED:
+            found += _settle(desk, workspace)
     return found
 
 
-def _settle(desk: Desk, workspace: Workspace) -> bool:
-    lease = _lease_of(desk, workspace)
-    if lease is not None and lease.ended_ms is None and not _end_if_gone(desk, lease):
+def _live_here(desk: Desk) -> list[LeaseRecord]:
+    """Leases that haven't ended, of workers that registered on this host."""
+    here = {worker.id for worker in desk.lessor.registry.workers(host_id=desk.host.id)}
+    leases = desk.lessor.leases.leases(repository=desk.repository, live=True)
+    return [lease for lease in leases if lease.worker in here]
+
+
+def _end_if_gone(desk: Desk, lease: LeaseRecord) -> bool:
+    sighting = _sighting(desk, lease)
+    if sighting.presence is not Presence.GONE:
         return False
-    with suppress(GitError):  # what can't be read now stays where it is, for the next look
-        Workplace(desk, tell=desk.note).keep(workspace)
-    desk.lessor.workspaces.move(workspace, WorkspaceState.DIRTY, why="found after a crash")
+    try:
+        desk.lessor.leases.end_gone(lease.task, epoch=lease.epoch, proof=sighting.reason)
+    except TransitionRefusedError:
+        return False  # it ran out, or its supervisor was first
+    forget_holder(lease_file(desk.tokens_dir, lease.id))
+    _say(desk, lease, f"was running ({sighting.reason}); doesn't count as an attempt")
+    return True
+
+
+def _sighting(desk: Desk, lease: LeaseRecord) -> Sighting:
+    run_dir = desk.run_dir(lease.id)
+    sighting = agent_presence(run_dir, desk.host)
+    if sighting.presence is not Presence.UNKNOWN or lease.worker is None:
+        return sighting
+    with suppress(NotFoundError):
+        worker = desk.lessor.registry.worker(lease.worker)
+        return runner_presence(run_dir, worker, desk.host)
+    return sighting
+
+
+def _settle(desk: Desk, workspace: Workspace) -> bool:
+    """Save what a workspace holds whose lease is over; whether there was something to settle."""
+    lease = _lease_of(desk, workspace)
+    if lease is not None and lease.live:
+        return False
+
+    def tell(kind: NoteKind, text: str = "", /, **more: str | int) -> None:
+        if lease is not None:
+            more = {"number": lease.number, "title": lease.title, "task": lease.task, **more}
+        desk.note(kind, text, epoch=workspace.epoch, **more)
+
+    keep(desk, workspace, tell=tell)
+    move(desk, workspace, WorkspaceState.DIRTY, why="found after its run ended")
+    if lease is not None:
+        forget_holder(lease_file(desk.tokens_dir, lease.id))
     return True
 
 
 def _lease_of(desk: Desk, workspace: Workspace) -> LeaseRecord | None:
-    leases = desk.lessor.leases.leases(task=workspace.task)
-    return next(
-        (
-            lease
-            for lease in leases
-            if lease.workspace == workspace.id and lease.epoch == workspace.epoch
-        ),
-        None,
-    )
+    with suppress(LessorError):
+        for lease in desk.lessor.leases.leases(task=workspace.task):
+            if lease.workspace == workspace.id and lease.epoch == workspace.epoch:
+                return lease
+    return None
 
 
-def _end_if_gone(desk: Desk, lease: LeaseRecord) -> bool:
-    sighting = agent_presence(desk.run_dir(lease.id), desk.host)
-    if sighting.presence is not Presence.GONE:
-        return not lease.live
-    with suppress(TransitionRefusedError):
-        desk.lessor.leases.end_gone(lease.task, epoch=lease.epoch, proof=sighting.reason)
+def _say(desk: Desk, lease: LeaseRecord, text: str) -> None:
     desk.note(
         NoteKind.FOUND,
-        f"was running ({sighting.reason})",
+        text,
         number=lease.number,
         title=lease.title,
         epoch=lease.epoch,
+        lease=lease.id,
         task=lease.task,
     )
-    return True

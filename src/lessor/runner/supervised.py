@@ -149,6 +149,13 @@ class Supervised:
             self._clock.wait(POLL_MS)
         return status
 
+    def kill_supervisor(self) -> None:
+        """SIGKILL to the supervisor itself, stopped or not: for one that doesn't answer any more.
+
+        The agent dies with it where the system can do that; see `end_orphans` for the rest.
+        """
+        self._process.kill()
+
     def end_orphans(self) -> int:
         """Kill what is left of the agent after its supervisor has *died*; how many were found.
 

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from lessor.model.lease import LeaseEnd
+from lessor.model.worker import Worker
+from lessor.model.workspace import Workspace, WorkspaceState
+from lessor.runner.desk import Desk
 from lessor.runner.host import Host, Presence, ProcessIdentity, Sighting, presence
 from lessor.runner.report import EventKind, read_report
 
-REPORT = "report.jsonl"
+REPORTS = "report-*"
+SETUP_LOG = "setup.log"
+
+_BY_ITS_HOLDER = frozenset(
+    {LeaseEnd.GONE, LeaseEnd.RELEASED, LeaseEnd.FAILED, LeaseEnd.ASKED, LeaseEnd.COMPLETED}
+)
 
 
 def agent_presence(run_dir: Path, here: Host) -> Sighting:
@@ -17,16 +26,60 @@ def agent_presence(run_dir: Path, here: Host) -> Sighting:
     have to be gone, and an agent may have left descendants that only the supervisor knew of: after
     the supervisor's own death that is unknown, unless the host has booted again.
     """
-    reports = sorted(run_dir.glob("report*.jsonl"))
+    reports = sorted(run_dir.glob("report-*.jsonl"))
     if not reports:
         return Sighting(presence=Presence.UNKNOWN, reason="no report of it is here")
-    worst = Sighting(presence=Presence.GONE, reason="every round of it was proved gone")
+    known = Sighting(presence=Presence.UNKNOWN, reason="no report of it is here")
     for report in reports:
-        sighting = _of_report(report, here)
-        if sighting.presence is not Presence.GONE:
-            return sighting
-        worst = sighting
-    return worst
+        known = _of_report(report, here)
+        if known.presence is not Presence.GONE:
+            return known
+    return known
+
+
+def runner_presence(run_dir: Path, worker: Worker, here: Host) -> Sighting:
+    """Whether a runner that had started no agent yet may still live, or its setup command.
+
+    A supervisor's files appear before it does, so that where none lies no agent was ever started.
+    A setup command outlives its runner: once one was started, nothing is known.
+    """
+    if not worker.heartbeat or worker.pid is None or worker.start_ticks is None:
+        return Sighting(presence=Presence.UNKNOWN, reason="it isn't a runner's")
+    if any(run_dir.glob(REPORTS)) or (run_dir / SETUP_LOG).exists():
+        return Sighting(presence=Presence.UNKNOWN, reason="something was started under it")
+    identity = ProcessIdentity(
+        host_id=worker.host_id,
+        boot_id=worker.boot_id,
+        pid_namespace=worker.pid_namespace,
+        pid=worker.pid,
+        start_ticks=worker.start_ticks,
+    )
+    sighting = presence(identity, here)
+    reason = f"its runner had started no agent: {sighting.reason}"
+    return Sighting(presence=sighting.presence, reason=reason)
+
+
+def is_over(desk: Desk, workspace: Workspace) -> bool:
+    """Whether the process that worked there is known to have ended; unknown is no."""
+    for lease in desk.lessor.leases.leases(task=workspace.task):
+        if lease.epoch == workspace.epoch and lease.workspace == workspace.id:
+            run_dir = desk.run_dir(lease.id)
+            if agent_presence(run_dir, desk.host).presence is Presence.GONE:
+                return True
+            # A token can be used by hand while the agent runs: without a word of its supervisor
+            # only an end that its runner itself sent counts, and then none was started or left.
+            return lease.end in _BY_ITS_HOLDER and not _may_be_watched(run_dir, desk.host)
+    # Reserved and never attached: no agent was ever started in it.
+    return workspace.state is WorkspaceState.RESERVED
+
+
+def _may_be_watched(run_dir: Path, here: Host) -> bool:
+    unfinished = (
+        report
+        for report in run_dir.glob("report-*.jsonl")
+        if all(event.kind is not EventKind.UNPROVEN for event in read_report(str(report)))
+    )
+    return any(_of_report(report, here).presence is not Presence.GONE for report in unfinished)
 
 
 def _of_report(report: Path, here: Host) -> Sighting:

@@ -1,0 +1,208 @@
+"""The gate at completion: every changed path lies in the scope, or is taken now, or is refused.
+
+A path counts that an own commit touched and that the result changes; what was undone again changes
+nothing for others. Commits of the target that were merged in are somebody else's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from lessor.errors import GitError, InvalidError, ScopeHeldError, ScopeInvalidError
+from lessor.git.changes import FileChange, diff_summary, touches
+from lessor.git.command import run_git
+from lessor.git.repository import packages_at
+from lessor.model.grant import Grant
+from lessor.model.path import PathRules, path_key
+from lessor.model.scope import Scope, covers, merge_scopes, natural_scope, parse_scope
+from lessor.runner.desk import Desk
+from lessor.runner.noting import NoteKind, Tell
+from lessor.runner.words import kept_text
+
+AT_ONCE = 1_000
+MOST_REFUSALS = 20
+_SHOWN = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What a result changes.
+
+    Attributes:
+        files: every file that differs from the base, for people.
+        own: the paths of own commits among them, each with a commit that touched it.
+    """
+
+    files: tuple[FileChange, ...]
+    own: Mapping[str, str]
+
+    @property
+    def size(self) -> dict[str, int]:
+        """How many files and lines."""
+        return {
+            "files": len(self.files),
+            "added": sum(file.added or 0 for file in self.files),
+            "removed": sum(file.removed or 0 for file in self.files),
+        }
+
+
+def change_between(desk: Desk, base: str, head: str) -> Change:
+    """What base..head changes, without what its target brought along.
+
+    Raises:
+        GitError: git can't tell.
+    """
+    common_dir = desk.repo.common_dir
+    files = diff_summary(common_dir, base, head)
+    differing = {file.path for file in files}
+    own: dict[str, str] = {}
+    for touch in touches(common_dir, base, head, excluding=_target(desk, base, head)):
+        if touch.path in differing:
+            own.setdefault(touch.path, touch.commit)
+    return Change(files=files, own=own)
+
+
+class Gate:
+    """Judges the paths of one repository's results."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        known = desk.lessor.registry.repository(desk.repository)
+        self._rules = PathRules(fold_case=known.fold_case, normalize=known.normalize)
+
+    def judge(self, grant: Grant, change: Change, *, base: str, tell: Tell) -> str:
+        """Widen over every own path outside the scope that nobody has; what can't be had, in words.
+
+        Raises:
+            LeaseLostError: the lease is over.
+            GitError: git can't be asked.
+        """
+        outside, refused = self._outside(grant, change.own)
+        if outside and grant.strict:
+            confined = f"the task is confined to {', '.join(grant.scopes[:3])}"
+            refused |= dict.fromkeys(outside, confined)
+        elif outside:
+            refused |= self._take(grant, outside, base=base, tell=tell)
+        return _in_words(refused, change.own)
+
+    def _outside(self, grant: Grant, own: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+        """The paths outside of what the lease covers now, and those that no tree may hold."""
+        # Read anew: the lease may have been widened since it was granted.
+        texts = self._desk.lessor.tasks.task(grant.task).scopes
+        scopes = merge_scopes(parse_scope(text, rules=self._rules) for text in texts)
+        plain = {scope.key for scope in scopes if scope.pattern is None}
+        globs = [scope for scope in scopes if scope.pattern is not None]
+        outside: list[str] = []
+        refused: dict[str, str] = {}
+        for path in own:
+            try:
+                if not self._is_covered(path, plain, globs):
+                    outside.append(path)
+            except ScopeInvalidError as invalid:
+                refused[path] = invalid.message
+        return outside, refused
+
+    def _is_covered(self, path: str, plain: Collection[str], globs: Sequence[Scope]) -> bool:
+        key = path_key(path, rules=self._rules)
+        # A literal scope covers all below it, so that it is one of the key's own beginnings.
+        ends = (place + 1 for place, letter in enumerate(key) if letter == "/")
+        if any(key[:end] in plain for end in ends):
+            return True
+        return any(covers(scope, path, rules=self._rules) for scope in globs)
+
+    def _take(
+        self, grant: Grant, outside: Sequence[str], *, base: str, tell: Tell
+    ) -> dict[str, str]:
+        """Take the natural scopes of the paths, else the single files; what is refused, and why."""
+        packages = frozenset(packages_at(self._desk.repo.common_dir, base))
+        below: dict[str, list[str]] = {}
+        for path in outside:
+            below.setdefault(natural_scope(path, packages=packages), []).append(path)
+        taken, refused = self._widen(grant, sorted(below))
+        whys = {path: why for scope, why in refused.items() for path in below[scope]}
+        files = {f"path:{path}": path for path in whys if self._is_scope(f"path:{path}")}
+        single, held = self._widen(grant, sorted(files))
+        for scope in (*taken, *single):
+            tell(NoteKind.WIDENED, f"took {kept_text(scope, most=_SHOWN)}")
+        for scope in single:
+            del whys[files[scope]]
+        whys |= {files[scope]: why for scope, why in held.items()}
+        for why in list(dict.fromkeys(whys.values()))[:MOST_REFUSALS]:
+            tell(NoteKind.HELD, why)
+        return whys
+
+    def _is_scope(self, text: str) -> bool:
+        try:
+            parse_scope(text, rules=self._rules)
+        except ScopeInvalidError:
+            return False
+        return True
+
+    def _widen(self, grant: Grant, wanted: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+        """Widen over many scopes in few transactions: what was taken, and what was refused."""
+        taken: list[str] = []
+        refused: dict[str, str] = {}
+        for start in range(0, len(wanted), AT_ONCE):
+            left = list(wanted[start : start + AT_ONCE])
+            while left and len(refused) < MOST_REFUSALS:
+                held = self._widen_at_once(grant, left)
+                if held is None:
+                    taken += left
+                    left = []
+                else:
+                    scope, why = held
+                    refused[scope] = why
+                    left.remove(scope)
+            refused |= dict.fromkeys(left, "not asked for any more: too much is refused already")
+        return taken, refused
+
+    def _widen_at_once(self, grant: Grant, scopes: Sequence[str]) -> tuple[str, str] | None:
+        """Widen over all of them, or name one that is in the way and why."""
+        try:
+            self._desk.lessor.leases.widen(grant.holder, scopes, since_start=True)
+        except ScopeHeldError as held:
+            return self._meant(str(held.facts.get("path", "")), scopes), str(held)
+        except InvalidError as invalid:
+            return next((s for s in scopes if not self._is_scope(s)), scopes[0]), invalid.message
+        return None
+
+    def _meant(self, refused: str, scopes: Sequence[str]) -> str:
+        """Which of `scopes` a refusal is about; it names the scope as the store spells it."""
+        if refused in scopes:
+            return refused
+        if not self._is_scope(refused):
+            return scopes[0]
+        key = parse_scope(refused, rules=self._rules).key
+        same = (s for s in scopes if parse_scope(s, rules=self._rules).key == key)
+        return next(same, scopes[0])
+
+
+def _target(desk: Desk, base: str, head: str) -> tuple[str, ...]:
+    """The tip of what the result will land on, where it has moved on and may have been merged in."""
+    try:
+        tip = desk.base_commit()
+    except GitError:  # the branch is gone meanwhile: then nothing of it can be told apart
+        return ()
+    common_dir = desk.repo.common_dir
+    asked = ["merge-base", "--is-ancestor", head, tip]
+    # A result that has landed already is still its own.
+    landed = (
+        tip == base or run_git(asked, cwd=common_dir, git_dir=common_dir, check=False).code == 0
+    )
+    return () if landed else (tip,)
+
+
+def _in_words(refused: Mapping[str, str], commits: Mapping[str, str]) -> str:
+    lines = [
+        f"- {_shown(path)} (commit {commits[path][:12] or 'unknown'}): {why}"
+        for path, why in list(refused.items())[:MOST_REFUSALS]
+    ]
+    if len(refused) > MOST_REFUSALS:
+        lines.append(f"- and {len(refused) - MOST_REFUSALS} more")
+    return "\n".join(lines)
+
+
+def _shown(path: str) -> str:
+    text = kept_text(path, most=_SHOWN)
+    return text if text.isprintable() and len(path) <= _SHOWN else repr(text)

@@ -1,0 +1,52 @@
+"""Starting an agent under its supervisor: what both are told."""
+
+from __future__ import annotations
+
+from lessor.runner.briefing import Errand, command_line, variables, write_brief
+from lessor.runner.desk import Desk
+from lessor.runner.environment import foreign_variables
+from lessor.runner.keeping import StoreLifeline
+from lessor.runner.spec import SupervisorSpec
+from lessor.runner.supervised import Supervised
+
+_LIFELINE = "lessor.runner.keeping:open_lifeline"
+
+
+def launch(desk: Desk, errand: Errand, lifeline: StoreLifeline, *, sent_ms: int) -> Supervised:
+    """Write the brief and start a supervisor, which starts the agent.
+
+    Args:
+        lifeline: the lease as it is known here; the supervisor renews it from now on.
+        sent_ms: when the claim or renewal was sent that the lease lives by.
+
+    Raises:
+        AgentError: the supervisor can't be started. That the agent can't be is its event.
+        OSError: the run's directory can't be written.
+    """
+    options = desk.options
+    brief = write_brief(errand)
+    lease_file = str(lifeline.path)
+    spec = SupervisorSpec(
+        argv=command_line(options.command, errand=errand, brief=brief),
+        cwd=str(errand.worktree),
+        log=str(errand.run_dir / "agent.log"),
+        report=str(errand.run_dir / f"report-{errand.round}.jsonl"),
+        lifeline=_LIFELINE,
+        lifeline_argument={
+            "store": desk.store_url,
+            "listen": desk.listen_dsn,
+            "lease_file": lease_file,
+        },
+        version=lifeline.holder.version,
+        sent_ms=sent_ms,
+        terms=options.terms,
+        host_id=desk.host.id,
+        limits=options.limits,
+        patience=options.patience,
+        env={
+            **options.env,
+            **variables(errand, store_url=desk.store_url, lease_file=lifeline.path),
+        },
+        unset=foreign_variables(),
+    )
+    return Supervised.start(spec, clock=desk.clock)

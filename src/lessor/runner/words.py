@@ -1,0 +1,79 @@
+"""What agents and checks leave as text: data that is kept, shown, and never obeyed."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+MOST_LEFT = 16_384
+_TAIL_BYTES = 8_192
+_LONGEST_WORDS = 2_000
+_LONGEST_LINE = 200
+
+
+def kept_text(text: str, *, most: int) -> str:
+    """The end of `text` in a form that every store and every file can keep: no NUL, no half pair."""
+    shortened = text[-most:]
+    return shortened.replace("\0", "").encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def last_line(text: str) -> str:
+    """The last line of `text` that says anything, printable and short."""
+    line = next((line for line in reversed(text.splitlines()) if line.strip()), "")
+    return _printable(line).strip()[:_LONGEST_LINE]
+
+
+def last_words(run_dir: Path, *, since: int = 0) -> str:
+    """The last paragraph of what the agent printed, without control characters.
+
+    Args:
+        since: where this round's output begins in the log, in bytes.
+    """
+    text = _end_of(run_dir / "agent.log", since=since)
+    paragraph = text.strip().split("\n\n")[-1]
+    return _printable(paragraph).strip()[-_LONGEST_WORDS:]
+
+
+def log_size(run_dir: Path) -> int:
+    """How long the agent's log is now, in bytes; 0 before there is one."""
+    with suppress(OSError):
+        return (run_dir / "agent.log").stat().st_size
+    return 0
+
+
+def left_in(outbox: Path, name: str) -> str:
+    """What the agent left in its outbox under `name`, at most 16 kB; empty where it left nothing.
+
+    Only a plain file counts: a link could lead anywhere, and opening a pipe would wait for ever.
+    """
+    content = _read_plain(outbox / name, since=0, most=MOST_LEFT)
+    return kept_text(content.decode("utf-8", "replace"), most=MOST_LEFT).strip()
+
+
+def _end_of(path: Path, *, since: int) -> str:
+    size = 0
+    with suppress(OSError):
+        size = path.lstat().st_size
+    start = max(since, size - _TAIL_BYTES)
+    return _read_plain(path, since=start, most=_TAIL_BYTES).decode("utf-8", "replace")
+
+
+def _read_plain(path: Path, *, since: int, most: int) -> bytes:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            return b""
+        return os.pread(handle, most, since)
+    except OSError:
+        return b""
+    finally:
+        os.close(handle)
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() or c == "\n" else " " for c in text)
