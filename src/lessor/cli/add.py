@@ -85,7 +85,7 @@ def add(
     task = NewTask(
         title=title,
         prompt=read_text(prompt, what="prompt") if prompt is not None else "",
-        queue=queue or (project.queue if project else "default"),
+        queue=queue if queue is not None else (project.queue if project else "default"),
         repository=standing.id,
         scopes=expand_scopes(invocation, project, scopes),
         reads=expand_scopes(invocation, project, reads),
@@ -97,7 +97,9 @@ def add(
         unique_key=key,
         idempotency_key=idempotency_key,
         effects=Effects(effects),
-        max_attempts=max_attempts or (project.attempts if project else 3),
+        max_attempts=max_attempts
+        if max_attempts is not None
+        else (project.attempts if project else 3),
         check=check,
         agent=agent,
         capabilities=needs,
@@ -221,6 +223,7 @@ def _scope_row(mode: str, path: str, files: int | None) -> list[Piece | str]:
 
 def _holders(invocation: Invocation, task: Task) -> list[Line]:
     """Who is in the way now: a claim would park the task behind them."""
+    from lessor.cli.finding import holders_of
     from lessor.cli.page import paths_text
     from lessor.cli.text import Piece, Tone
     from lessor.cli.times import lapse
@@ -231,7 +234,7 @@ def _holders(invocation: Invocation, task: Task) -> list[Line]:
     held = {
         holder.number: holder
         for path in task.scopes
-        for holder in lessor.leases.who(path, repository=task.repository)
+        for holder in holders_of(invocation, path, repository=task.repository)
         if holder.task != task.id
     }
     lines: list[Line] = []

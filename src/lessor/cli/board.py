@@ -38,7 +38,7 @@ class Board:
         running: live leases of queued tasks.
         holds: live leases that were taken without a queued task.
         waits: the first queued tasks that something is in the way of.
-        ready: how many queued tasks nothing is in the way of, among those that were looked at.
+        ready: queued tasks that nothing is in the way of, among those that were looked at.
         queued: how many tasks are queued in all.
         to_land: results that the branch doesn't contain yet.
         failed: tasks that failed within the last day.
@@ -51,7 +51,7 @@ class Board:
     running: Sequence[LeaseRecord]
     holds: Sequence[LeaseRecord]
     waits: Sequence[tuple[Task, Why]]
-    ready: int
+    ready: Sequence[Task]
     queued: int
     needs_you: Sequence[Task]
     to_land: Sequence[Task]
@@ -97,7 +97,7 @@ def read_board(invocation: Invocation) -> Board:
         running=[lease for lease in leases if lease.task not in ad_hoc],
         holds=[lease for lease in leases if lease.task in ad_hoc],
         waits=[(task, why) for task, why in whys if why.cause is not Cause.READY],
-        ready=sum(why.cause is Cause.READY for _, why in whys),
+        ready=[task for task, why in whys if why.cause is Cause.READY],
         queued=len(queued),
         needs_you=[task for task in tasks.values() if task.state in _FOR_A_PERSON],
         to_land=_to_land(invocation, commit),

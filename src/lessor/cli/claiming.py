@@ -201,7 +201,7 @@ def _claimed_lines(invocation: Invocation, grants: Sequence[Grant]) -> list[Line
         facts = {
             "lease": grant.lease,
             "epoch": f"{grant.epoch}, fence {grant.fence}",
-            "ttl": f"{grant.ttl_ms // 1_000}s",
+            "ttl": f"{(grant.expires_ms - grant.granted_ms) // 1_000}s",
             "branch": grant.branch or "",
             "scope": ", ".join(grant.scopes) or "grows",
             "check": grant.check or "",
@@ -221,7 +221,7 @@ def _acquired_lines(grant: Grant) -> list[Line]:
     return [
         [f"lease acquired: {grant.lease}"],
         [f"workspace: {workspace_name(grant.number, grant.scopes)}"],
-        [f"ttl: {(grant.ttl_ms + 500) // 1_000}s"],
+        [f"ttl: {(grant.expires_ms - grant.granted_ms) // 1_000}s"],
     ]
 
 

@@ -13,6 +13,7 @@ from lessor.errors import InvalidError, NotFoundError
 if TYPE_CHECKING:
     from lessor.cli.invocation import Invocation
     from lessor.model.task import Task
+    from lessor.model.waiting import Held
 
 _NUMBER = re.compile(r"#?(\d{1,15})")
 _WILD = re.compile(r"[*?]")
@@ -65,6 +66,20 @@ def lease_named(invocation: Invocation, text: str) -> str:
     raise NotFoundError(
         f"Nobody holds #{task.number} now.", next_step=f"See: lessor why {task.number}."
     )
+
+
+def holders_of(invocation: Invocation, path: str, *, repository: str) -> list[Held]:
+    """Who holds a path, or something below it, now.
+
+    The store keeps the paths of an ended lease until the next claim has drained them; such a lease
+    holds nothing any more.
+    """
+    leases = invocation.lessor.leases
+    return [
+        held
+        for held in leases.who(path, repository=repository)
+        if leases.lease(held.lease).end is None
+    ]
 
 
 def path_from_top(invocation: Invocation, text: str) -> str:

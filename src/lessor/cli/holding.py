@@ -80,7 +80,7 @@ def _leases(invocation: Invocation, name: str) -> list[str]:
         NotFoundError: nobody holds it.
         DeniedError: only others do.
     """
-    from lessor.cli.finding import lease_named, path_from_top
+    from lessor.cli.finding import holders_of, lease_named, path_from_top
     from lessor.cli.tokens import token_path
     from lessor.errors import DeniedError, NotFoundError
 
@@ -88,7 +88,7 @@ def _leases(invocation: Invocation, name: str) -> list[str]:
         return [lease_named(invocation, name)]
     standing = invocation.standing
     path = path_from_top(invocation, name)
-    found = invocation.lessor.leases.who(path, repository=standing.id) if standing.id else []
+    found = holders_of(invocation, path, repository=standing.id) if standing.id else []
     if not found:
         raise NotFoundError(f"Nobody holds {path}.", next_step="See what is held: lessor.")
     own = [held.lease for held in found if token_path(invocation, held.lease).is_file()]
@@ -112,7 +112,7 @@ def _held_lines(invocation: Invocation, grant: Grant) -> list[Line]:
     return [
         [
             Piece(", ".join(grant.scopes), Tone.STRONG),
-            f"  is yours for {lapse(grant.ttl_ms + 500)}, until {until}",
+            f"  is yours for {lapse(grant.expires_ms - grant.granted_ms)}, until {until}",
         ],
         *next_lines([f"lessor drop {grant.number}"]),
     ]

@@ -7,6 +7,7 @@ that somebody has begun stays as it was asked for.
 from __future__ import annotations
 
 import os
+import shlex
 from collections import Counter
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -113,21 +114,22 @@ def _agree_to_checks(
     invocation: Invocation, wishes: Sequence[Wish], *, digest: str | None, file: str
 ) -> None:
     """A check is run with the person's rights: what a file names is agreed to once, like the project's."""
-    from lessor.cli.trusting import agree, command_lines
+    from lessor.cli.trusting import agree
     from lessor.project.trust import commands_digest, is_trusted
 
     checkout = invocation.standing.checkout
     checks = {f"line {wish.line}": wish.check for wish in wishes if wish.check and not wish.done}
     if not checks or checkout is None:
         return
-    body = {check: check for check in checks.values()}
-    named = commands_digest(checkout.repository, body)
+    named = commands_digest(checkout.repository, {check: check for check in checks.values()})
     if not is_trusted(invocation.settings, named):
-        lines = command_lines(
-            [(line, check, file) for line, check in checks.items()], invocation.columns
+        agree(
+            invocation,
+            [(line, check, file) for line, check in checks.items()],
+            digest=named,
+            given=digest,
+            again=f"lessor import {shlex.quote(file)} --trust",
         )
-        again = f"lessor import {file} --trust"
-        agree(invocation, digest=named, given=digest, lines=lines, again=again)
 
 
 def _known(invocation: Invocation, keys: set[str]) -> dict[str, Task]:
@@ -162,7 +164,7 @@ def _new_task(
     return NewTask(
         title=wish.title,
         prompt=wish.prompt,
-        queue=queue or (project.queue if project else "default"),
+        queue=queue if queue is not None else (project.queue if project else "default"),
         repository=invocation.repository,
         scopes=expand_scopes(invocation, project, wish.scopes, from_top=True),
         reads=expand_scopes(invocation, project, wish.reads, from_top=True),

@@ -11,6 +11,7 @@ import click
 from lessor.cli.board import Board, read_board
 from lessor.cli.output import Record, columns, write_lines
 from lessor.cli.text import Line, Piece, Tone, fit, pad, painted, shown, table, wrap
+from lessor.cli.text import width as text_width
 from lessor.cli.times import clock_time, lapse, stopwatch
 from lessor.model.waiting import Cause
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from lessor.service.reading import LeaseRecord
 
 LABEL = 11
+TITLE = 32
 REFRESH_MS = 1_000
 MOST_ROWS = 12
 
@@ -45,25 +47,24 @@ def page_lines(board: Board, width: int) -> list[Line]:
     """The page's lines."""
     sections = [
         _section("running", _leases(board.running, board, width), width),
+        _section("ready", _ready(board.ready, width), width),
         _section("waits", _waits(board, width), width),
         _section("needs you", _needs(board.needs_you, width), width),
         _section("to land", _results(board.to_land, width), width),
         _section("held", _holds(board.holds, board, width), width),
         _section("failed", _failures(board.failed, width), width),
     ]
-    if board.ready:
-        more = f"{board.ready} task{'s' if board.ready > 1 else ''} could start now"
-        sections.append([[Piece(pad("ready", LABEL), Tone.FAINT), more]])
     body = [line for section in sections for line in section]
     return [headline(board), [], *body, [], *next_lines(next_steps(board))]
 
 
 def headline(board: Board) -> Line:
     """Where one is, and how many of what there are."""
+    waiting = board.queued - len(board.ready)
     counts = [
         (len(board.running), "running"),
-        (board.ready, "ready"),
-        (board.queued - board.ready, "waiting" if board.queued - board.ready != 1 else "waits"),
+        (len(board.ready), "ready"),
+        (waiting, "waits" if waiting == 1 else "wait"),
         (len(board.needs_you), "needs you" if len(board.needs_you) == 1 else "need you"),
         (len(board.to_land), "to land"),
         (len(board.failed), "failed"),
@@ -115,7 +116,7 @@ def page_record(invocation: Invocation, board: Board) -> Record:
         "commit": board.commit or None,
         "running": [lease_record(lease, repo=repo) for lease in board.running],
         "waits": [why_record(why) for _, why in board.waits],
-        "ready": board.ready,
+        "ready": [task_record(task, repo=repo) for task in board.ready],
         "queued": board.queued,
         "needsYou": [task_record(task, repo=repo) for task in board.needs_you],
         "toLand": [task_record(task, repo=repo) for task in board.to_land],
@@ -176,6 +177,16 @@ def _age(lease: LeaseRecord, board: Board) -> Piece:
     return Piece(stopwatch(board.now_ms - lease.granted_ms))
 
 
+def _ready(tasks: Sequence[Task], width: int) -> list[Line]:
+    return table(
+        (
+            [f"#{task.number}", task.title, Piece(paths_text(task.scopes), Tone.NAME)]
+            for task in tasks
+        ),
+        columns=width - LABEL,
+    )
+
+
 def _holds(leases: Sequence[LeaseRecord], board: Board, width: int) -> list[Line]:
     return table(
         (
@@ -195,13 +206,13 @@ def _waits(board: Board, width: int) -> list[Line]:
     lines: list[Line] = []
     for task, why in board.waits:
         reason = reason_text(why, now=board.now_ms)
-        head = f"#{task.number} {fit(shown(task.title), 28)}  "
+        head = f"#{task.number} {fit(shown(task.title), TITLE)}  "
         tone = Tone.WARN if why.overdue else Tone.PLAIN
         late = "  (overdue)" if why.overdue else ""
-        rest = width - LABEL - len(head)
+        rest = width - LABEL - text_width(head)
         for n, text in enumerate(wrap(shown(reason + late), max(rest, 20))):
-            lines.append([head if n == 0 else " " * len(head), Piece(text, tone)])
-    unseen = board.queued - board.ready - len(board.waits)
+            lines.append([head if n == 0 else " " * text_width(head), Piece(text, tone)])
+    unseen = board.queued - len(board.ready) - len(board.waits)
     if unseen > 0:
         lines.append([Piece(f"and {unseen} more: lessor list", Tone.FAINT)])
     return lines
@@ -223,7 +234,7 @@ def _needs(tasks: Sequence[Task], width: int) -> list[Line]:
             reason = f"failed too often: {task.last_error or 'see lessor show'}"
         else:
             reason = "may have had effects outside; look first"
-        rows.append([f"#{task.number}", fit(shown(task.title), 28), Piece(reason, Tone.WARN)])
+        rows.append([f"#{task.number}", fit(shown(task.title), TITLE), Piece(reason, Tone.WARN)])
     return table(rows, columns=width - LABEL)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from lessor.cli.invocation import Invocation
 from lessor.cli.output import write_json, write_lines
 from lessor.cli.text import Line, Piece, Tone, fit, pad, shown
-from lessor.cli.trusting import agree, command_lines
+from lessor.cli.trusting import agree
 from lessor.errors import DeniedError, InvalidError
 from lessor.git.repository import behind_remote, current_branch, resolve_commit, uncommitted_files
 from lessor.model.lease import HEARTBEAT_TERMS, terms_for
@@ -195,8 +195,13 @@ def project_at_base(invocation: Invocation, base: str | None) -> Project:
 def ensure_trusted(invocation: Invocation, project: Project) -> None:
     """Show what the repository's files would run and ask once; DeniedError where nobody agrees."""
     if not project.trusted:
-        lines = command_lines(project.commands, invocation.columns)
-        agree(invocation, digest=project.digest, given=None, lines=lines, again="lessor trust")
+        agree(
+            invocation,
+            project.commands,
+            digest=project.digest,
+            given=None,
+            again="lessor trust",
+        )
 
 
 def base_lines(invocation: Invocation, options: RunOptions) -> list[Line]:

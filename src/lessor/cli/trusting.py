@@ -30,8 +30,13 @@ def trust(invocation: Invocation, *, digest: str | None) -> None:
     """
     project = invocation.project()
     if not project.trusted:
-        lines = command_lines(project.commands, invocation.columns)
-        agree(invocation, digest=project.digest, given=digest, lines=lines, again="lessor trust")
+        agree(
+            invocation,
+            project.commands,
+            digest=project.digest,
+            given=digest,
+            again="lessor trust",
+        )
     record = {
         "trusted": True,
         "digest": project.digest,
@@ -45,11 +50,17 @@ def trust(invocation: Invocation, *, digest: str | None) -> None:
 
 
 def agree(
-    invocation: Invocation, *, digest: str, given: str | None, lines: Sequence[Line], again: str
+    invocation: Invocation,
+    commands: Sequence[tuple[str, str, str]],
+    *,
+    digest: str,
+    given: str | None,
+    again: str,
 ) -> None:
     """Show commands and remember that the person agrees to them.
 
     Args:
+        commands: (what, command, origin) each.
         given: a digest from the command line, which agrees without a question.
         again: the command that agrees without a terminal, the digest left out.
 
@@ -61,6 +72,7 @@ def agree(
     from lessor.errors import DeniedError, InvalidError
     from lessor.project.trust import trust as remember
 
+    listed = [f"{what}: {text} ({origin})" for what, text, origin in commands]
     if given is not None:
         if len(given) < SHORTEST_DIGEST or not digest.startswith(given.lower()):
             raise InvalidError(
@@ -69,17 +81,18 @@ def agree(
                 digest=digest,
             )
     else:
-        write_lines(lines, sys.stderr)
+        if invocation.for_people:
+            write_lines(command_lines(commands, invocation.columns), sys.stderr)
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise DeniedError(
                 "Nobody has agreed to run these commands yet, and there is no terminal to ask on.",
                 next_step=f"If they are right: {again} {digest[:12]}",
                 digest=digest,
+                commands=listed,
             )
         if not click.confirm("Run them here from now on?", err=True):
-            raise DeniedError("You didn't agree; nothing was run.", next_step="", digest=digest)
-    note = "".join("".join(_texts(line)) + "\n" for line in lines)
-    remember(invocation.settings, digest, note=note)
+            raise DeniedError("You didn't agree; nothing was run.", commands=listed)
+    remember(invocation.settings, digest, note="".join(f"{line}\n" for line in listed))
 
 
 def command_lines(commands: Sequence[tuple[str, str, str]], columns: int) -> list[Line]:
@@ -103,7 +116,3 @@ def _lines(project: Project) -> list[Line]:
         [Piece("trusted", Tone.GOOD), f"  {project.digest[:12]}, in this clone, until one changes"],
         *next_lines(["lessor run"]),
     ]
-
-
-def _texts(line: Line) -> list[str]:
-    return [piece.text if isinstance(piece, Piece) else piece for piece in line]

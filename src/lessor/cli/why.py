@@ -35,7 +35,7 @@ def why(invocation: Invocation, *, task: str) -> None:
 @pass_invocation
 def who(invocation: Invocation, *, path: str) -> None:
     """Say who holds a path, or something below it."""
-    from lessor.cli.finding import path_from_top
+    from lessor.cli.finding import holders_of, path_from_top
     from lessor.cli.records import held_record
     from lessor.errors import InvalidError
 
@@ -43,7 +43,7 @@ def who(invocation: Invocation, *, path: str) -> None:
     if standing.id is None:
         raise InvalidError("Paths belong to a repository.", next_step="Leave out `--repo none`.")
     asked = path_from_top(invocation, path)
-    holders = invocation.lessor.leases.who(asked, repository=standing.id)
+    holders = holders_of(invocation, asked, repository=standing.id)
     invocation.answer_all(
         [held_record(holder) for holder in holders],
         lambda: _who_lines(invocation, asked, holders),

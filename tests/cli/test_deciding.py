@@ -1,0 +1,182 @@
+"""What a person decides: answer, retry, cancel, block, hold, drop, release by force, queues."""
+
+from __future__ import annotations
+
+import json
+
+from person import Person, names
+
+from lessor.model.lease import Holder
+
+
+def asked(person: Person, question: str = "v2 or v3?") -> str:
+    """The number of a task whose agent asked something."""
+    grant = _claimed(person, "Quickstart")
+    path = person.state / "leases" / f"{grant['leaseId']}.json"
+    lessor = person.open()
+    lessor.leases.ask(Holder(**json.loads(path.read_text())), question)
+    lessor.close()
+    return str(grant["number"])
+
+
+def test_answer_puts_the_task_back_with_the_answer_in_its_prompt(person: Person) -> None:
+    number = asked(person)
+    page = person.ok().out
+    assert f'needs you  #{number} Quickstart  asks: "v2 or v3?"' in " ".join(page.split("  ")) or (
+        'asks: "v2 or v3?"' in page
+    )
+    assert page.splitlines()[-1] == f'next  lessor answer {number} "…"'
+    said = person.ok("answer", number, "v3, and link the guide")
+    assert "goes on with your answer" in said.out
+    task = person.ok("show", number, "-o", "json").json
+    assert task["state"] == "queued"
+    assert task["prompt"].endswith("v3, and link the guide")
+
+
+def test_answer_reads_standard_input(person: Person) -> None:
+    number = asked(person)
+    person.ok("answer", number, "-", stdin="from a file\n")
+    assert person.ok("show", number, "-o", "json").json["prompt"].endswith("from a file")
+
+
+def test_answer_of_a_task_that_asks_nothing_is_refused(person: Person) -> None:
+    person.add("a")
+    refused = person.run("answer", "1", "yes")
+    assert refused.code == 6
+    assert "#1 can't be answered: it is queued." in refused.err
+    assert refused.err.splitlines()[-1] == "  next  See: lessor why 1."
+
+
+def test_retry_takes_a_task_that_failed_too_often_back_with_more_words(person: Person) -> None:
+    person.add("a", "--max-attempts", "1")
+    grant = person.claim()
+    person.ok("fail", grant["leaseId"], "--error", "boom")
+    assert "failed too often: boom" in person.ok().out
+    person.ok("retry", "1", "mind the rounding")
+    task = person.ok("show", "1", "-o", "json").json
+    assert (task["state"], task["charged"]) == ("queued", 0)
+    assert task["prompt"].endswith("mind the rounding")
+
+
+def test_retry_of_a_finished_task_is_a_new_one_with_the_same_scope(person: Person) -> None:
+    person.add("a", "--scope", "web", "--check", "true")
+    person.ok("complete", person.claim()["leaseId"])
+    again = person.ok("retry", "1", "also cap it", "-o", "json").json
+    assert (again["number"], again["scope"]["paths"], again["check"]) == (2, ["web"], "true")
+    assert again["prompt"] == "also cap it"
+    assert person.ok("show", "1", "-o", "json").json["state"] == "succeeded"
+
+
+def test_cancel_ends_several_and_a_running_one(person: Person) -> None:
+    for title in ("a", "b", "c"):
+        person.add(title)
+    grant = person.claim()
+    person.ok("cancel", "1", "#2", "--reason", "not needed")
+    states = {t["number"]: t["state"] for t in person.ok("list", "-o", "json").json}
+    assert states == {1: "cancelled", 2: "cancelled", 3: "queued"}
+    assert person.run("renew", grant["leaseId"]).code == 7
+    refused = person.run("cancel", "3", "1")
+    assert (refused.code, "#1 can't be cancelled: it is cancelled." in refused.err) == (6, True)
+    assert person.ok("show", "3", "-o", "json").json["state"] == "queued"
+
+
+def test_block_keeps_a_task_from_being_claimed_until_it_is_unblocked(person: Person) -> None:
+    person.add("a")
+    person.ok("block", "1", "--reason", "waiting for the key")
+    assert person.run("claim").code == 3
+    assert "is blocked" in person.ok("why", "1").out
+    person.ok("unblock", "1")
+    assert person.run("claim").code == 0
+
+
+def test_force_release_needs_a_reason_and_what_was_checked(person: Person) -> None:
+    grant = _claimed(person, "a")
+    assert person.run("force-release", "1", "--reason", "x").code == 2
+    assert person.run("force-release", "1", "--reason", " ", "--checked", " ").code == 2
+    person.ok("force-release", "1", "--reason", "laptop lost", "--checked", "pinged it")
+    last = person.ok("history", "1", "-o", "json").json[-1]
+    assert last["kind"] == "forced"
+    assert last["facts"]["reason"] == "laptop lost"
+    assert last["facts"]["checked"] == "pinged it"
+    assert last["facts"]["actor"] == "dana"
+    refused = person.run("force-release", "1", "--reason", "x", "--checked", "y")
+    assert refused.code == 6
+    assert grant["epoch"] == 1
+
+
+def test_hold_keeps_paths_until_they_are_dropped(person: Person) -> None:
+    said = person.ok("hold", "services/billing", "web", "--for", "2h").out
+    assert said.startswith("services/billing, web  is yours for 2 h, until ")
+    page = person.ok().out
+    assert "held       services/billing, web  dana" in page
+    assert "lessor drop 1" in page
+    refused = person.run("acquire", "--scope", "web/search", "--agent", "codex-1")
+    assert (refused.code, "dana" in refused.err) == (6, True)
+    assert "dana" in person.ok("who", "services/billing/client.py").out
+    dropped = person.ok("drop", "web").out
+    assert dropped == "services/billing, web is free again\n"
+    assert person.ok("who", "web").out == "nobody holds web\n"
+    assert person.run("drop", "web").code == 5
+
+
+def test_a_hold_is_never_work_for_an_agent(person: Person) -> None:
+    person.ok("hold", "web")
+    person.ok("drop", "1")
+    assert person.run("claim").code == 3
+    assert person.run("claim", "--queue", "ad-hoc").code == 3
+
+
+def test_drop_of_what_others_hold_is_refused(person: Person) -> None:
+    record = person.ok("acquire", "--scope", "web", "--agent", "codex-1", "-o", "json").json
+    (person.state / "leases" / f"{record['leaseId']}.json").unlink()
+    refused = person.run("drop", "web")
+    assert (refused.code, "codex-1" in refused.err) == (4, True)
+
+
+def test_a_paused_queue_grants_nothing(person: Person) -> None:
+    person.add("a")
+    assert "paused" in person.ok("queue", "pause").out
+    assert person.run("claim").code == 3
+    assert "queue default is paused" in person.ok("why", "1").out
+    person.ok("queue", "resume")
+    assert person.run("claim").code == 0
+
+
+def test_queue_settings_are_kept(person: Person) -> None:
+    person.ok("queue", "set", "night", "--wait-max", "2h", "--overtake-limit", "5")
+    row = next(q for q in person.ok("queue", "list", "-o", "json").json if q["name"] == "night")
+    assert (row["waitMaxMs"], row["overtakeLimit"], row["paused"]) == (7_200_000, 5, False)
+    assert person.run("queue", "set", "night", "--overtake-limit", "0").code == 2
+    assert person.run("queue", "stop", "night").code == 2
+
+
+def test_a_limit_holds_the_rest_back(person: Person) -> None:
+    person.add("a")
+    person.add("b")
+    assert person.ok("limit").out == "no limits are set\n"
+    person.ok("limit", "queue", "default", "1")
+    person.claim()
+    assert person.run("claim").code == 3
+    assert "1 of 1 at once run for the queue default" in person.ok("why", "2").out
+    assert person.ok("limit", "queue", "default", "none", "-o", "json").json == []
+    assert person.run("claim").code == 0
+    assert person.run("limit", "queue", "default").code == 2
+    assert person.run("limit", "queue", "default", "many").code == 2
+    assert person.run("limit", "planet", "x", "1").code == 2
+
+
+def test_list_filters_and_goes_on(person: Person) -> None:
+    for n in range(5):
+        person.add(f"t{n}")
+    person.ok("cancel", "2")
+    assert names(person.ok("list", "--state", "cancelled", "-o", "json").json) == ["t1"]
+    first = person.ok("list", "-n", "2", "-o", "json").json
+    assert names(first) == ["t4", "t3"]
+    assert names(person.ok("list", "-n", "2", "--before", "4", "-o", "json").json) == ["t2", "t1"]
+    assert person.ok("list", "-n", "2").lines[-1] == "next  lessor list --before 4"
+    assert person.run("list", "--state", "lost").code == 2
+
+
+def _claimed(person: Person, title: str) -> dict[str, object]:
+    number = person.add(title)["number"]
+    return person.claim("--task", str(number))
