@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
 import click
 
+from lessor.cli.files import count_files, read_text
+from lessor.cli.finding import find_tasks, holders_of, path_from_top
+from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, duration_option, pass_invocation
-from lessor.model.task import Effects, NewTask
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    from lessor.cli.invocation import Invocation
-    from lessor.cli.text import Line, Piece
-    from lessor.model.task import Task
-    from lessor.project import Project
+from lessor.cli.phrases import next_lines, paths_text, title_line
+from lessor.cli.records import task_record, why_record
+from lessor.cli.text import Line, Piece, Tone, table
+from lessor.cli.times import clock_time, lapse, parse_instant
+from lessor.errors import GitError
+from lessor.model.scope import PathRules
+from lessor.model.task import Effects, NewTask, Task
+from lessor.project import Project
 
 
 @command("add")
@@ -77,9 +78,6 @@ def add(
     Without --scope it starts with no paths and takes what it writes, as long as nobody else holds
     it. A scope is a path and all below it, or a glob (*, **, ?); @name is a set of lessor.toml.
     """
-    from lessor.cli.files import read_text
-    from lessor.cli.finding import find_tasks
-
     standing = invocation.stand(register=True)
     project = find_project(invocation)
     task = NewTask(
@@ -122,8 +120,6 @@ def expand_scopes(
     Args:
         from_top: they are written so already: in a file, not on a command line.
     """
-    from lessor.cli.finding import path_from_top
-
     named = project.scopes if project else {}
     found: list[str] = []
     for text in given:
@@ -136,8 +132,6 @@ def expand_scopes(
 
 def find_project(invocation: Invocation) -> Project | None:
     """The project where the checkout stands; None without a clone or a commit."""
-    from lessor.errors import GitError
-
     if invocation.standing.checkout is None:
         return None
     try:
@@ -147,13 +141,11 @@ def find_project(invocation: Invocation) -> Project | None:
 
 
 def _run_at(invocation: Invocation, text: str | None) -> datetime | None:
-    from lessor.cli.times import parse_instant
 
     return None if text is None else parse_instant(text, now=invocation.lessor.now_ms())
 
 
 def _answer(invocation: Invocation, project: Project | None, task: Task, *, created: bool) -> None:
-    from lessor.cli.records import task_record, why_record
 
     why = invocation.lessor.tasks.why(task.id)
     files = _counts(invocation, project, task)
@@ -168,9 +160,6 @@ def _answer(invocation: Invocation, project: Project | None, task: Task, *, crea
 
 def _counts(invocation: Invocation, project: Project | None, task: Task) -> dict[str, int]:
     """How many tracked files each path of the task's scope has, where a clone can tell."""
-    from lessor.cli.files import count_files
-    from lessor.model.scope import PathRules
-
     checkout = invocation.standing.checkout
     if checkout is None or project is None or task.repository is None:
         return {}
@@ -185,12 +174,9 @@ def _counts(invocation: Invocation, project: Project | None, task: Task) -> dict
 def _lines(
     invocation: Invocation, task: Task, files: dict[str, int], *, created: bool
 ) -> list[Line]:
-    from lessor.cli.page import next_lines
-    from lessor.cli.text import Piece, Tone, table
-    from lessor.cli.times import clock_time
 
-    known = "" if created else "   is there already: nothing was added"
-    lines: list[Line] = [[Piece(f"#{task.number}", Tone.STRONG), f" {task.title}{known}"]]
+    known = "" if created else "is there already: nothing was added"
+    lines: list[Line] = [title_line(task.number, task.title, known)]
     lines += table(
         [
             *(_scope_row("writes", path, files.get(path)) for path in task.scopes),
@@ -211,7 +197,6 @@ def _lines(
 
 
 def _scope_row(mode: str, path: str, files: int | None) -> list[Piece | str]:
-    from lessor.cli.text import Piece, Tone
 
     row: list[Piece | str] = [Piece(f"   {mode:<6}", Tone.FAINT), path]
     if files == 0:
@@ -223,11 +208,6 @@ def _scope_row(mode: str, path: str, files: int | None) -> list[Piece | str]:
 
 def _holders(invocation: Invocation, task: Task) -> list[Line]:
     """Who is in the way now: a claim would park the task behind them."""
-    from lessor.cli.finding import holders_of
-    from lessor.cli.page import paths_text
-    from lessor.cli.text import Piece, Tone
-    from lessor.cli.times import lapse
-
     if task.repository is None:
         return []
     lessor = invocation.lessor

@@ -6,13 +6,10 @@ import json
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from lessor.cli.invocation import Invocation
 from lessor.errors import AgentError
 from lessor.project.agents import installed_agents
-
-if TYPE_CHECKING:
-    from lessor.cli.invocation import Invocation
 
 PATIENCE_MS = 5_000
 _VERSION = re.compile(r"\d+(?:\.\d+)+[\w.+-]*")

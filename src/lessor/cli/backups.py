@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import click
 
+from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, pass_invocation
-
-if TYPE_CHECKING:
-    from lessor.cli.invocation import Invocation
-    from lessor.cli.text import Line
+from lessor.cli.text import Line
 
 _DUMP = 'pg_dump --format=custom --schema=lessor --file=FILE "$LESSOR_STORE"'
 _LOAD = 'pg_restore --clean --if-exists --dbname="$LESSOR_STORE" FILE && lessor restore --new-term'
@@ -86,7 +83,7 @@ def _refuse_postgres(invocation: Invocation, verb: str, line: str) -> None:
 
 
 def _new_term(invocation: Invocation) -> None:
-    from lessor.cli.page import next_lines
+    from lessor.cli.phrases import next_lines
     from lessor.ids import new_token
 
     store = invocation.lessor.store
@@ -104,7 +101,7 @@ def _new_term(invocation: Invocation) -> None:
 
 
 def _backup_lines(file: Path, size: int) -> list[Line]:
-    from lessor.cli.page import next_lines
+    from lessor.cli.phrases import next_lines
 
     return [
         [f"{file}  {size // 1024} KiB, readable by you alone"],
@@ -113,7 +110,7 @@ def _backup_lines(file: Path, size: int) -> list[Line]:
 
 
 def _restore_lines(target: Path, kept: Path | None, tasks: int, *, continued: bool) -> list[Line]:
-    from lessor.cli.page import next_lines
+    from lessor.cli.phrases import next_lines
     from lessor.cli.text import Piece, Tone
 
     lines: list[Line] = [[Piece("restored", Tone.GOOD), f"  {tasks} tasks into {target}"]]

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from lessor.cli.invocation import Invocation
+from lessor.cli.repositories import Checkout
 from lessor.errors import GitError
-from lessor.git.repository import current_branch, head_commit
+from lessor.git.repository import Repository, current_branch, head_commit
 from lessor.model.lease import LeaseKind
 from lessor.model.lifecycle import TaskState
 from lessor.model.task import Stage, Task
 from lessor.model.waiting import Cause, Why
 from lessor.service.acquiring import QUEUE as AD_HOC
-
-if TYPE_CHECKING:
-    from lessor.cli.invocation import Invocation
-    from lessor.cli.repositories import Checkout
-    from lessor.git.repository import Repository
-    from lessor.service.reading import LeaseRecord
+from lessor.service.reading import LeaseRecord
 
 MOST_WAITS = 20
 MOST_DONE = 50

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from lessor.cli.invocation import Invocation
 from lessor.errors import InvalidError
-
-if TYPE_CHECKING:
-    from lessor.cli.invocation import Invocation
 
 
 def brought_files(invocation: Invocation, patterns: Sequence[str]) -> list[str]:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import click
 
+from lessor.cli.finding import find_task, lease_named, path_from_top
+from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, duration_option, pass_invocation
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from lessor.cli.invocation import Invocation
-    from lessor.cli.text import Line
-    from lessor.model.grant import Grant, Renewed
-    from lessor.model.lease import Holder
-    from lessor.service.reading import LeaseRecord
+from lessor.cli.phrases import next_lines, title_line
+from lessor.cli.records import grant_record, lease_record, workspace_name
+from lessor.cli.text import Line, Piece, Tone, wrap
+from lessor.cli.times import instant
+from lessor.cli.tokens import holding, keep_token
+from lessor.cli.workers import own_worker
+from lessor.errors import LeaseLostError
+from lessor.ids import new_request_id, new_token
+from lessor.model.grant import ClaimRequest, Grant, Reach, Renewed
+from lessor.model.lease import Holder
+from lessor.model.task import NewTask
+from lessor.service.acquiring import QUEUE
+from lessor.service.reading import LeaseRecord
 
 NOTHING_TO_CLAIM = 3
 ACQUIRE_TTL_MS = 300_000
@@ -56,12 +62,6 @@ def claim(
     The lease's token goes into a file that only you can read; renew, complete, fail and release
     find it by the lease's id.
     """
-    from lessor.cli.finding import find_task
-    from lessor.cli.tokens import keep_token
-    from lessor.cli.workers import own_worker
-    from lessor.ids import new_request_id, new_token
-    from lessor.model.grant import ClaimRequest, Reach
-
     name = agent or invocation.person
     standing = invocation.standing
     request = ClaimRequest(
@@ -103,13 +103,6 @@ def acquire(
     ttl_ms: int | None,
 ) -> None:
     """Lease paths at once, without a queued task. Exits with 6 when somebody holds one of them."""
-    from lessor.cli.finding import path_from_top
-    from lessor.cli.records import grant_record
-    from lessor.cli.tokens import keep_token
-    from lessor.cli.workers import own_worker
-    from lessor.model.task import NewTask
-    from lessor.service.acquiring import QUEUE
-
     standing = invocation.stand(register=True)
     name = agent or invocation.person
     task = NewTask(
@@ -133,10 +126,6 @@ def acquire(
 @pass_invocation
 def renew(invocation: Invocation, *, lease: str) -> None:
     """Extend a lease by another term. Exits with 7 when it is lost: stop working then."""
-    from lessor.cli.finding import lease_named
-    from lessor.cli.times import instant
-    from lessor.cli.tokens import holding, keep_token
-
     named = lease_named(invocation, lease)
     with holding(invocation, named) as holder:
         renewed = _renew(invocation, holder)
@@ -155,8 +144,6 @@ def renew(invocation: Invocation, *, lease: str) -> None:
 @pass_invocation
 def sweep_stale(invocation: Invocation) -> None:
     """End leases that ran out. Every claim does it too; nobody has to."""
-    from lessor.cli.records import lease_record
-
     standing = invocation.standing
     ended = invocation.lessor.leases.sweep(repository=standing.id)
     invocation.answer_all(
@@ -167,8 +154,6 @@ def sweep_stale(invocation: Invocation) -> None:
 
 def _renew(invocation: Invocation, holder: Holder) -> Renewed:
     """Renew; where the file is behind the store (a crash in between), with the store's version."""
-    from lessor.errors import LeaseLostError
-
     leases = invocation.lessor.leases
     try:
         return leases.renew_one(holder)
@@ -180,7 +165,6 @@ def _renew(invocation: Invocation, holder: Holder) -> Renewed:
 
 
 def _answer_claim(invocation: Invocation, grants: Sequence[Grant], agent: str) -> None:
-    from lessor.cli.records import grant_record
 
     repo = invocation.standing.key or None
     invocation.answer_all(
@@ -190,14 +174,12 @@ def _answer_claim(invocation: Invocation, grants: Sequence[Grant], agent: str) -
 
 
 def _claimed_lines(invocation: Invocation, grants: Sequence[Grant]) -> list[Line]:
-    from lessor.cli.page import next_lines
-    from lessor.cli.text import Piece, Tone, wrap
 
     if not grants:
         return [["nothing to claim"], *next_lines(["lessor claim --wait 60s"])]
     lines: list[Line] = []
     for grant in grants:
-        lines.append([Piece(f"#{grant.number}", Tone.STRONG), f" {grant.title}"])
+        lines.append(title_line(grant.number, grant.title))
         facts = {
             "lease": grant.lease,
             "epoch": f"{grant.epoch}, fence {grant.fence}",
@@ -216,7 +198,6 @@ def _claimed_lines(invocation: Invocation, grants: Sequence[Grant]) -> list[Line
 
 
 def _acquired_lines(grant: Grant) -> list[Line]:
-    from lessor.cli.records import workspace_name
 
     return [
         [f"lease acquired: {grant.lease}"],
@@ -226,7 +207,6 @@ def _acquired_lines(grant: Grant) -> list[Line]:
 
 
 def _renewed_lines(renewed: Renewed) -> list[Line]:
-    from lessor.cli.times import instant
 
     lines: list[Line] = [
         [f"lease renewed: version={renewed.version} expiresAt={instant(renewed.expires_ms)}"]

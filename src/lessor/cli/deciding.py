@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import click
 
+from lessor.cli.files import STDIN, read_text
+from lessor.cli.finding import find_task, find_tasks
+from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, pass_invocation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from lessor.cli.invocation import Invocation
-    from lessor.cli.text import Line
-    from lessor.model.task import Task
-    from lessor.service.deciding import Decided
-
+from lessor.cli.phrases import next_lines, title_line
+from lessor.cli.records import task_record
+from lessor.cli.text import Line, Piece, Tone
+from lessor.errors import TransitionRefusedError
+from lessor.model.lifecycle import is_terminal
+from lessor.model.task import NewTask, Task
+from lessor.service.deciding import Decided
 
 _NOW = {"needs_person": "waiting for your answer", "quarantined": "taken out"}
 
@@ -27,8 +28,6 @@ _NOW = {"needs_person": "waiting for your answer", "quarantined": "taken out"}
 @pass_invocation
 def answer(invocation: Invocation, *, task: str, text: str) -> None:
     """Answer a task's question; it is queued again and told the answer. `-` reads it from stdin."""
-    from lessor.cli.finding import find_task
-
     found = find_task(invocation, task)
     words = _text(text)
     with refusals([found], "answered"):
@@ -45,9 +44,6 @@ def retry(invocation: Invocation, *, task: str, words: str) -> None:
 
     A finished task stays finished: its work is asked for again as a new task, with the same scope.
     """
-    from lessor.cli.finding import find_task
-    from lessor.model.lifecycle import is_terminal
-
     found = find_task(invocation, task)
     said = _text(words)
     if is_terminal(found.state):
@@ -64,8 +60,6 @@ def retry(invocation: Invocation, *, task: str, words: str) -> None:
 @pass_invocation
 def cancel(invocation: Invocation, *, tasks: tuple[str, ...], reason: str) -> None:
     """End tasks for good. A running agent is told and stopped; what it made is kept."""
-    from lessor.cli.finding import find_tasks
-
     found = find_tasks(invocation, tasks)
     with refusals(found, "cancelled"):
         done = invocation.lessor.tasks.cancel(
@@ -80,8 +74,6 @@ def cancel(invocation: Invocation, *, tasks: tuple[str, ...], reason: str) -> No
 @pass_invocation
 def block(invocation: Invocation, *, tasks: tuple[str, ...], reason: str) -> None:
     """Keep tasks from being claimed until they are unblocked; a live lease ends, uncharged."""
-    from lessor.cli.finding import find_tasks
-
     found = find_tasks(invocation, tasks)
     with refusals(found, "blocked"):
         done = invocation.lessor.tasks.block(
@@ -97,8 +89,6 @@ def block(invocation: Invocation, *, tasks: tuple[str, ...], reason: str) -> Non
 @pass_invocation
 def unblock(invocation: Invocation, *, tasks: tuple[str, ...], reason: str) -> None:
     """Let blocked tasks be claimed again."""
-    from lessor.cli.finding import find_tasks
-
     found = find_tasks(invocation, tasks)
     with refusals(found, "unblocked"):
         done = invocation.lessor.tasks.unblock(
@@ -114,8 +104,6 @@ def unblock(invocation: Invocation, *, tasks: tuple[str, ...], reason: str) -> N
 @pass_invocation
 def force_release(invocation: Invocation, *, task: str, reason: str, checked: str) -> None:
     """End somebody else's live lease. Its late writes are refused; the reason is kept for good."""
-    from lessor.cli.finding import find_task
-
     found = find_task(invocation, task)
     with refusals([found], "taken from anybody"):
         done = invocation.lessor.leases.force_release(
@@ -133,8 +121,6 @@ def force_release(invocation: Invocation, *, task: str, reason: str, checked: st
 @contextmanager
 def refusals(tasks: Sequence[Task], verb: str) -> Iterator[None]:
     """Say a refused decision in the person's own words: numbers, and what the task is instead."""
-    from lessor.errors import TransitionRefusedError
-
     try:
         yield
     except TransitionRefusedError as error:
@@ -149,16 +135,12 @@ def refusals(tasks: Sequence[Task], verb: str) -> Iterator[None]:
 
 
 def _text(given: str) -> str:
-    from lessor.cli.files import STDIN, read_text
 
     return read_text(STDIN, what="text").strip() if given == STDIN else given
 
 
 def _again(invocation: Invocation, task: Task, words: str) -> None:
     """A new task that asks for the same; the finished one keeps its state and its result."""
-    from lessor.cli.records import task_record
-    from lessor.model.task import NewTask
-
     lessor = invocation.lessor
     wish = NewTask(
         title=task.title,
@@ -183,11 +165,9 @@ def _again(invocation: Invocation, task: Task, words: str) -> None:
 
 
 def _again_lines(task: Task, made: Task) -> list[Line]:
-    from lessor.cli.page import next_lines
-    from lessor.cli.text import Piece, Tone
 
     return [
-        [Piece(f"#{made.number}", Tone.STRONG), f" {made.title}"],
+        title_line(made.number, made.title),
         [f"   asks again for what #{task.number} asked, which is {task.state}"],
         *next_lines(["lessor run"]),
     ]
@@ -209,11 +189,8 @@ def _answer(
 
 
 def _lines(tasks: Sequence[Task], words: str, next_step: str) -> list[Line]:
-    from lessor.cli.page import next_lines
-    from lessor.cli.text import Piece, Tone
 
     lines: list[Line] = [
-        [Piece(f"#{task.number}", Tone.STRONG), f" {task.title}  ", Piece(words, Tone.GOOD)]
-        for task in tasks
+        title_line(task.number, task.title, Piece(words, Tone.GOOD)) for task in tasks
     ]
     return [*lines, *next_lines([next_step])] if next_step else lines

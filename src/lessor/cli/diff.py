@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import click
 
+from lessor.cli.finding import find_task
+from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, pass_invocation
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from lessor.cli.invocation import Invocation
-    from lessor.cli.results import Work
-    from lessor.cli.text import Line
-    from lessor.model.task import Task
+from lessor.cli.output import wants_colour
+from lessor.cli.phrases import next_lines, title_line
+from lessor.cli.results import Work, find_work
+from lessor.cli.text import Line, Piece, Tone, painted, row, table
+from lessor.git.changes import diff_summary
+from lessor.model.task import Task
 
 
 @command("diff")
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 @pass_invocation
 def diff(invocation: Invocation, *, task: str, stat: bool) -> None:
     """Show what a task changed since its base. Off a terminal it is a patch that git can apply."""
-    from lessor.cli.finding import find_task
-    from lessor.cli.results import find_work
-
     found = find_task(invocation, task)
     work = find_work(invocation, found)
     if stat or not invocation.for_people:
@@ -47,7 +44,6 @@ def diff(invocation: Invocation, *, task: str, stat: bool) -> None:
 
 
 def _answer_files(invocation: Invocation, task: Task, work: Work) -> None:
-    from lessor.git.changes import diff_summary
 
     files = diff_summary(work.repository.common_dir, work.base, work.head)
     record = {
@@ -62,11 +58,9 @@ def _answer_files(invocation: Invocation, task: Task, work: Work) -> None:
     }
 
     def lines() -> list[Line]:
-        from lessor.cli.page import next_lines
-        from lessor.cli.text import row, table
 
         rows = (row(f"  {file.path}", counts_text(file.added, file.removed)) for file in files)
-        head: Line = [f"#{task.number} {task.title}"]
+        head = title_line(task.number, task.title)
         return [
             head,
             *table(rows, columns=invocation.columns),
@@ -85,9 +79,6 @@ def counts_text(added: int | None, removed: int | None) -> str:
 
 def _coloured(patch: bytes) -> Iterator[str]:
     """The patch's lines, safe on a terminal, coloured by their first character."""
-    from lessor.cli.output import wants_colour
-    from lessor.cli.text import Piece, Tone, painted
-
     tones = {"+": Tone.GOOD, "-": Tone.BAD, "@": Tone.NAME}
     colour = wants_colour(sys.stdout)
     for line in os.fsdecode(patch).split("\n"):

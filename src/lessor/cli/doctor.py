@@ -5,19 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, pass_invocation
+from lessor.cli.text import Line
 from lessor.errors import LessorError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from lessor.cli.invocation import Invocation
-    from lessor.cli.text import Line
 
 LITTLE_SPACE = 2 * 1024**3
 SKEW_MS = 5_000
@@ -177,7 +173,7 @@ def _bad(what: str, sentence: str) -> Finding:
 
 
 def _lines(findings: Sequence[Finding], columns: int) -> list[Line]:
-    from lessor.cli.page import next_lines
+    from lessor.cli.phrases import next_lines
     from lessor.cli.text import Piece, Tone, pad, shown, wrap
 
     marks = {

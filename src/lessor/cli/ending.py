@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import click
 
+from lessor.cli.files import STDIN, read_text
+from lessor.cli.finding import lease_named
+from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, pass_invocation
+from lessor.cli.phrases import next_lines, title_line
+from lessor.cli.text import Line
+from lessor.cli.tokens import forget_token, holding
+from lessor.model.grant import Ended, Failure, Result
+from lessor.model.lease import Holder
 from lessor.model.task import Stage
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from lessor.cli.invocation import Invocation
-    from lessor.cli.text import Line
-    from lessor.model.grant import Ended
-    from lessor.model.lease import Holder
+from lessor.service.acquiring import QUEUE
 
 _CLAIMED_STAGES = (Stage.UNVERIFIED, Stage.SUBMITTED, Stage.VERIFIED, Stage.PUSHED)
 
@@ -45,9 +46,6 @@ def complete(
     stage: str,
 ) -> None:
     """Finish the task that a lease is for. A late result is refused with 7, and kept."""
-    from lessor.cli.files import STDIN, read_text
-    from lessor.model.grant import Result
-
     result = Result(
         stage=Stage(stage),
         said=read_text(STDIN, what="text").strip() if said == STDIN else said,
@@ -76,8 +74,6 @@ def fail(
     credential: bool,
 ) -> None:
     """Say that an attempt failed; the recovery rules decide what follows."""
-    from lessor.model.grant import Failure
-
     failure = Failure(error=error, fingerprint=fingerprint, retry=not final, credential=credential)
     leases = invocation.lessor.leases
     _end(invocation, lease, lambda holder: leases.fail(holder, failure))
@@ -97,9 +93,6 @@ def release(invocation: Invocation, *, lease: str, reason: str) -> None:
 
 def give_back(invocation: Invocation, holder: Holder, *, reason: str) -> Ended:
     """Release a lease; the task that only stood for acquired paths is done with it."""
-    from lessor.model.grant import Result
-    from lessor.service.acquiring import QUEUE
-
     leases = invocation.lessor.leases
     if invocation.lessor.tasks.task(holder.task).queue == QUEUE:
         return leases.complete_one(holder, Result(stage=Stage.NONE, said=reason))
@@ -107,8 +100,6 @@ def give_back(invocation: Invocation, holder: Holder, *, reason: str) -> Ended:
 
 
 def _end(invocation: Invocation, lease: str, how: Callable[[Holder], Ended]) -> None:
-    from lessor.cli.finding import lease_named
-    from lessor.cli.tokens import forget_token, holding
 
     named = lease_named(invocation, lease)
     with holding(invocation, named) as holder:
@@ -128,12 +119,10 @@ def _end(invocation: Invocation, lease: str, how: Callable[[Holder], Ended]) -> 
 
 
 def _lines(number: int, title: str, ended: Ended) -> list[Line]:
-    from lessor.cli.page import next_lines
-    from lessor.cli.text import Piece, Tone
 
     rule = f" by the rule {ended.rule!r}" if ended.rule else ""
     return [
-        [Piece(f"#{number}", Tone.STRONG), f" {title}"],
+        title_line(number, title),
         [f"   lease {ended.end}; the task is {str(ended.state).replace('_', ' ')}{rule}"],
         *next_lines([f"lessor show {number}"]),
     ]

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from lessor.cli.repositories import Checkout
 from lessor.errors import InvalidError
 from lessor.model.scope import PathRules, covers, parse_scope
-
-if TYPE_CHECKING:
-    from lessor.cli.repositories import Checkout
 
 LARGEST = 64 * 1024 * 1024
 STDIN = "-"

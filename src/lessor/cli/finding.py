@@ -6,14 +6,11 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
+from lessor.cli.invocation import Invocation
 from lessor.errors import InvalidError, NotFoundError
-
-if TYPE_CHECKING:
-    from lessor.cli.invocation import Invocation
-    from lessor.model.task import Task
-    from lessor.model.waiting import Held
+from lessor.model.task import Task
+from lessor.model.waiting import Held
 
 _NUMBER = re.compile(r"#?(\d{1,15})")
 _WILD = re.compile(r"[*?]")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from lessor.cli.board import Board
-from lessor.cli.page import headline, next_lines
+from lessor.cli.invocation import Invocation
+from lessor.cli.page import headline
+from lessor.cli.phrases import next_lines
 from lessor.cli.text import Line, Piece, Tone, fit, pad, shown
-
-if TYPE_CHECKING:
-    from lessor.cli.invocation import Invocation
-    from lessor.project import Project
+from lessor.project import Project
 
 LABEL = 9
 COMMAND = 34

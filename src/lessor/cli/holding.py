@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import click
 
+from lessor.cli.ending import give_back
+from lessor.cli.finding import holders_of, lease_named, path_from_top
+from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, duration_option, pass_invocation
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from lessor.cli.invocation import Invocation
-    from lessor.cli.text import Line
-    from lessor.model.grant import Grant
+from lessor.cli.phrases import next_lines
+from lessor.cli.records import grant_record
+from lessor.cli.text import Line, Piece, Tone
+from lessor.cli.times import clock_time, lapse
+from lessor.cli.tokens import forget_token, holding, keep_token, token_path
+from lessor.cli.workers import own_worker
+from lessor.errors import DeniedError, NotFoundError
+from lessor.model.grant import Grant
+from lessor.model.task import NewTask
+from lessor.service.acquiring import QUEUE
 
 USUAL_MS = 4 * 3_600_000
 
@@ -26,13 +32,6 @@ USUAL_MS = 4 * 3_600_000
 @pass_invocation
 def hold(invocation: Invocation, *, paths: tuple[str, ...], for_ms: int, reason: str) -> None:
     """Keep paths to yourself: no agent gets them until you drop them or the time is up."""
-    from lessor.cli.finding import path_from_top
-    from lessor.cli.records import grant_record
-    from lessor.cli.tokens import keep_token
-    from lessor.cli.workers import own_worker
-    from lessor.model.task import NewTask
-    from lessor.service.acquiring import QUEUE
-
     standing = invocation.stand(register=True)
     task = NewTask(
         title=reason or f"held by {invocation.person}",
@@ -58,9 +57,6 @@ def hold(invocation: Invocation, *, paths: tuple[str, ...], for_ms: int, reason:
 @pass_invocation
 def drop(invocation: Invocation, *, names: tuple[str, ...]) -> None:
     """Give back what you hold: a path, or the number that `hold` or `acquire` answered."""
-    from lessor.cli.ending import give_back
-    from lessor.cli.tokens import forget_token, holding
-
     leases = [lease for name in names for lease in _leases(invocation, name)]
     dropped = []
     for lease in dict.fromkeys(leases):
@@ -80,10 +76,6 @@ def _leases(invocation: Invocation, name: str) -> list[str]:
         NotFoundError: nobody holds it.
         DeniedError: only others do.
     """
-    from lessor.cli.finding import holders_of, lease_named, path_from_top
-    from lessor.cli.tokens import token_path
-    from lessor.errors import DeniedError, NotFoundError
-
     if re.fullmatch(r"#?\d+|(?:lease|task)_\w+", name):
         return [lease_named(invocation, name)]
     standing = invocation.standing
@@ -104,9 +96,6 @@ def _leases(invocation: Invocation, name: str) -> list[str]:
 
 
 def _held_lines(invocation: Invocation, grant: Grant) -> list[Line]:
-    from lessor.cli.page import next_lines
-    from lessor.cli.text import Piece, Tone
-    from lessor.cli.times import clock_time, lapse
 
     until = clock_time(grant.expires_ms, now=invocation.lessor.now_ms())
     return [

@@ -9,25 +9,31 @@ from __future__ import annotations
 import os
 import shlex
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from lessor.cli.add import expand_scopes, find_project
+from lessor.cli.files import STDIN, read_text
+from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, pass_invocation
+from lessor.cli.phrases import next_lines, paths_text
+from lessor.cli.records import task_record
+from lessor.cli.text import Line, Piece, Tone, row, table
+from lessor.cli.trusting import agree
+from lessor.errors import TransitionRefusedError
+from lessor.model.claiming import Taken
 from lessor.model.lifecycle import TaskState
 from lessor.model.scope import Mode, PathRules, parse_scopes
 from lessor.model.task import NewTask, Task
+from lessor.project import Project
+from lessor.project.checklist import read_checklist
+from lessor.project.jsonlines import read_jsonlines
+from lessor.project.trust import commands_digest, is_trusted
 from lessor.project.wish import Waits, Wish, file_key, resolve_waits
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from lessor.cli.invocation import Invocation
-    from lessor.cli.text import Line
-    from lessor.project import Project
 
 PAGE = 1_000
 
@@ -67,8 +73,6 @@ def import_(invocation: Invocation, *, file: str, queue: str | None, digest: str
     After the text stand @scope @read @check @after @agent @priority @limit @strict @id. @after
     names a place in the list, another line's @id, or a task (#14). Ticked lines ask for nothing.
     """
-    from lessor.cli.add import find_project
-
     name, wishes = _read(invocation, file)
     waits = resolve_waits(wishes, file=name)
     standing = invocation.stand(register=True)
@@ -87,10 +91,6 @@ def import_(invocation: Invocation, *, file: str, queue: str | None, digest: str
 
 def _read(invocation: Invocation, file: str) -> tuple[str, list[Wish]]:
     """The file's name as part of its tasks' identity, and its tasks."""
-    from lessor.cli.files import STDIN, read_text
-    from lessor.project.checklist import read_checklist
-    from lessor.project.jsonlines import read_jsonlines
-
     text = read_text(file, what="list")
     name = STDIN if file == STDIN else _identity(invocation, Path(file))
     lines = file.endswith((".jsonl", ".ndjson")) or text.lstrip().startswith("{")
@@ -114,9 +114,6 @@ def _agree_to_checks(
     invocation: Invocation, wishes: Sequence[Wish], *, digest: str | None, file: str
 ) -> None:
     """A check is run with the person's rights: what a file names is agreed to once, like the project's."""
-    from lessor.cli.trusting import agree
-    from lessor.project.trust import commands_digest, is_trusted
-
     checkout = invocation.standing.checkout
     checks = {f"line {wish.line}": wish.check for wish in wishes if wish.check and not wish.done}
     if not checks or checkout is None:
@@ -157,7 +154,6 @@ def _new_task(
     file: str,
     queue: str | None,
 ) -> NewTask:
-    from lessor.cli.add import expand_scopes
 
     tasks = invocation.lessor.tasks
     needs = (tasks.task_numbered(n, repository=invocation.repository).id for n in wait.numbers)
@@ -217,7 +213,6 @@ def _with_needs(
 
 
 def _amend(invocation: Invocation, wish: Wish, old: Task, wanted: NewTask) -> Imported:
-    from lessor.errors import TransitionRefusedError
 
     tasks = invocation.lessor.tasks
     if not _differs(invocation, old, wanted):
@@ -265,7 +260,6 @@ def _left_out(invocation: Invocation, wishes: Sequence[Wish], *, file: str) -> l
 
 
 def _record(item: Imported, *, repo: str | None) -> dict[str, object]:
-    from lessor.cli.records import task_record
 
     task = None if item.task is None else task_record(item.task, repo=repo)
     return {"line": item.wish.line, "id": item.wish.id, "fate": item.fate, "task": task}
@@ -274,8 +268,6 @@ def _record(item: Imported, *, repo: str | None) -> dict[str, object]:
 def _lines(
     invocation: Invocation, imported: Sequence[Imported], left_out: Sequence[Task]
 ) -> list[Line]:
-    from lessor.cli.page import next_lines, paths_text
-    from lessor.cli.text import Piece, Tone, row, table
 
     counts = Counter(item.fate for item in imported)
     said = ", ".join(f"{number} {_WORDS[fate]}" for fate, number in counts.items())
@@ -320,8 +312,6 @@ def _waits_text(
 
 def _side_by_side(invocation: Invocation) -> int:
     """How many ready tasks of the repository don't want each other's paths."""
-    from lessor.model.claiming import Taken
-
     ready = invocation.lessor.tasks.ready(repository=invocation.repository, most=100)
     taken, count = Taken(), 0
     for place, task in enumerate(ready):

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 import click
 
+from lessor.cli.finding import find_task
+from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, pass_invocation
+from lessor.cli.phrases import next_lines, paths_text, title_line
+from lessor.cli.records import event_record, lease_record, task_record
+from lessor.cli.text import Line, Piece, Tone, row, table
+from lessor.cli.times import clock_time, lapse
 from lessor.model.lifecycle import TaskState
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from lessor.cli.invocation import Invocation
-    from lessor.cli.text import Line
-    from lessor.model.task import Task
-    from lessor.service.reading import HistoryEntry, LeaseRecord
+from lessor.model.task import Task
+from lessor.service.reading import HistoryEntry, LeaseRecord
 
 NAMED = {"needs_person": "needs you", "quarantined": "taken out"}
 
@@ -46,8 +46,6 @@ def list_(
     before: str,
 ) -> None:
     """List tasks, the newest first; or live leases."""
-    from lessor.cli.finding import find_task
-
     repository = None if everywhere else invocation.repository
     keys = _keys(invocation)
     if leases_only:
@@ -71,9 +69,6 @@ def list_(
 @pass_invocation
 def history(invocation: Invocation, *, task: str, after: int, most: int) -> None:
     """List every change of a task, the oldest first."""
-    from lessor.cli.finding import find_task
-    from lessor.cli.records import event_record
-
     found = find_task(invocation, task)
     entries = invocation.lessor.tasks.history(found.id, after=after, most=most)
     invocation.answer_all(
@@ -100,7 +95,6 @@ def _list_leases(
     *,
     most: int,
 ) -> None:
-    from lessor.cli.records import lease_record
 
     found = invocation.lessor.leases.leases(repository=repository, live=True, most=most)
     invocation.answer_all(
@@ -117,7 +111,6 @@ def _answer_tasks(
     everywhere: bool,
     full: bool,
 ) -> None:
-    from lessor.cli.records import task_record
 
     invocation.answer_all(
         [task_record(task, repo=keys.get(task.repository)) for task in tasks],
@@ -132,8 +125,6 @@ def _task_lines(
     *,
     full: bool,
 ) -> list[Line]:
-    from lessor.cli.page import next_lines, paths_text
-    from lessor.cli.text import Piece, Tone, row, table
 
     if not tasks:
         return [["no tasks"], *next_lines(['lessor add "…"'])]
@@ -161,9 +152,6 @@ def _task_lines(
 
 
 def _lease_lines(found: Sequence[LeaseRecord], columns: int) -> list[Line]:
-    from lessor.cli.page import next_lines, paths_text
-    from lessor.cli.text import Piece, Tone, row, table
-    from lessor.cli.times import lapse
 
     if not found:
         return [["nobody holds a lease"]]
@@ -183,8 +171,6 @@ def _lease_lines(found: Sequence[LeaseRecord], columns: int) -> list[Line]:
 def _history_lines(
     invocation: Invocation, task: Task, entries: Sequence[HistoryEntry]
 ) -> list[Line]:
-    from lessor.cli.text import Piece, Tone, row, table
-    from lessor.cli.times import clock_time
 
     now = invocation.lessor.now_ms()
     rows = (
@@ -197,7 +183,7 @@ def _history_lines(
         )
         for entry in entries
     )
-    head: Line = [Piece(f"#{task.number}", Tone.STRONG), f" {task.title}"]
+    head = title_line(task.number, task.title)
     return [head, *table(rows, columns=invocation.columns)]
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from lessor.cli.finding import find_task
+from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, pass_invocation
-
-if TYPE_CHECKING:
-    from lessor.cli.invocation import Invocation
-    from lessor.service.reading import LeaseRecord
+from lessor.cli.output import wants_colour
+from lessor.cli.text import shown
+from lessor.errors import NotFoundError
+from lessor.service.reading import LeaseRecord
 
 POLL_MS = 250
 CHUNK = 65_536
@@ -56,8 +57,6 @@ def logs(invocation: Invocation, *, task: str, follow: bool, epoch: int | None, 
 
 
 def _lease(invocation: Invocation, text: str, epoch: int | None) -> LeaseRecord:
-    from lessor.cli.finding import find_task
-    from lessor.errors import NotFoundError
 
     task = find_task(invocation, text)
     leases = [
@@ -111,8 +110,6 @@ class _Printer:
             self._write(line + b"\n")
 
     def _write(self, line: bytes) -> None:
-        from lessor.cli.output import wants_colour
-        from lessor.cli.text import shown
 
         text = line.decode("utf-8", "surrogateescape").rstrip("\r\n")
         parts = _COLOURS.split(text)

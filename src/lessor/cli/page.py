@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import click
 
 from lessor.cli.board import Board, read_board
+from lessor.cli.invocation import Invocation
 from lessor.cli.output import Record, columns, write_lines
+from lessor.cli.phrases import next_lines, paths_text, reason_text
 from lessor.cli.text import Line, Piece, Tone, fit, pad, painted, shown, table, wrap
 from lessor.cli.text import width as text_width
-from lessor.cli.times import clock_time, lapse, stopwatch
-from lessor.model.waiting import Cause
-
-if TYPE_CHECKING:
-    from lessor.cli.invocation import Invocation
-    from lessor.model.task import Task
-    from lessor.model.waiting import Why
-    from lessor.service.reading import LeaseRecord
+from lessor.cli.times import lapse, stopwatch
+from lessor.model.task import Task
+from lessor.service.reading import LeaseRecord
 
 LABEL = 11
 TITLE = 32
@@ -98,11 +94,6 @@ def next_steps(board: Board) -> list[str]:
     if not steps and board.waits:
         steps.append(f"lessor why {board.waits[0][0].number}")
     return steps or ['lessor add "…"']
-
-
-def next_lines(steps: Sequence[str]) -> list[Line]:
-    """The last line of what people see: the next command."""
-    return [[Piece("next  ", Tone.FAINT), Piece("     ".join(steps), Tone.STRONG)]]
 
 
 def page_record(invocation: Invocation, board: Board) -> Record:
@@ -218,13 +209,6 @@ def _waits(board: Board, width: int) -> list[Line]:
     return lines
 
 
-def reason_text(why: Why, *, now: int) -> str:
-    """Why a task waits, without its number in front."""
-    if why.cause is Cause.TIME and why.at_ms is not None:
-        return f"starts at {clock_time(why.at_ms, now=now)} at the earliest"
-    return why.sentence.removeprefix(f"#{why.number} ")
-
-
 def _needs(tasks: Sequence[Task], width: int) -> list[Line]:
     rows: list[list[Piece | str]] = []
     for task in tasks:
@@ -258,11 +242,3 @@ def _failures(tasks: Sequence[Task], width: int) -> list[Line]:
         ([f"#{task.number}", task.title, Piece(task.last_error or "", Tone.BAD)] for task in tasks),
         columns=width - LABEL,
     )
-
-
-def paths_text(paths: Sequence[str]) -> str:
-    """A lease's paths in few words."""
-    if not paths:
-        return "grows"
-    more = f", +{len(paths) - 2}" if len(paths) > 2 else ""  # noqa: PLR2004
-    return f"{', '.join(paths[:2])}{more}"

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
 
+from lessor.cli.invocation import Invocation
 from lessor.cli.options import Command, duration_option, pass_invocation
-from lessor.cli.text import Line, Piece, Tone
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from lessor.cli.invocation import Invocation
+from lessor.cli.phrases import next_lines
+from lessor.cli.text import Line, Piece, Tone, table
+from lessor.cli.times import lapse
 
 NO_LIMIT = "none"
 
@@ -101,7 +100,6 @@ def limit(
 
 
 def _set(invocation: Invocation, name: str, *, step: str, **settings: Any) -> None:
-    from lessor.cli.page import next_lines
 
     row = invocation.lessor.registry.set_queue(name, **settings)
     invocation.answer(
@@ -120,8 +118,6 @@ def _record(row: Mapping[str, int | str]) -> dict[str, object]:
 
 
 def _lines(rows: Sequence[Mapping[str, int | str]], columns: int) -> list[Line]:
-    from lessor.cli.text import table
-    from lessor.cli.times import lapse
 
     if not rows:
         return [["no queue has tasks or settings"]]
@@ -140,7 +136,6 @@ def _lines(rows: Sequence[Mapping[str, int | str]], columns: int) -> list[Line]:
 
 
 def _limit_lines(found: Sequence[tuple[str, str, int]], columns: int) -> list[Line]:
-    from lessor.cli.text import table
 
     if not found:
         return [["no limits are set"]]

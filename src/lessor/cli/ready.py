@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import click
 
+from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, pass_invocation
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from lessor.cli.invocation import Invocation
-    from lessor.cli.text import Line
-    from lessor.model.task import Task
+from lessor.cli.records import task_record
+from lessor.cli.text import Line, Piece, Tone, row, table
+from lessor.model.task import Task
 
 
 @command("ready")
@@ -26,8 +23,6 @@ def ready(invocation: Invocation, *, queue: str, most: int) -> None:
     Paths that somebody holds are only found when a task is claimed: a task listed here may still
     have to wait for them.
     """
-    from lessor.cli.records import task_record
-
     standing = invocation.standing
     tasks = invocation.lessor.tasks.ready(repository=standing.id, queue=queue, most=most)
     invocation.answer_all(
@@ -37,7 +32,6 @@ def ready(invocation: Invocation, *, queue: str, most: int) -> None:
 
 
 def _lines(tasks: Sequence[Task], columns: int) -> list[Line]:
-    from lessor.cli.text import Piece, Tone, row, table
 
     if not tasks:
         return [["nothing is ready"], [Piece('next  lessor add "…"', Tone.FAINT)]]

@@ -7,16 +7,14 @@ owner.taskId, owner.agentId, status, version, acquiredAt, expiresAt. They are pa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from lessor.cli.output import Record
 from lessor.cli.times import instant
-
-if TYPE_CHECKING:
-    from lessor.cli.output import Record
-    from lessor.model.grant import Grant
-    from lessor.model.task import Task
-    from lessor.model.waiting import Held, Why
-    from lessor.service.reading import HistoryEntry, LeaseRecord
+from lessor.model.grant import Grant
+from lessor.model.task import Task
+from lessor.model.waiting import Held, Why
+from lessor.service.reading import HistoryEntry, LeaseRecord
 
 PATH_SET = "path-set"
 ACTIVE = "active"

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from lessor.cli.invocation import Invocation
 from lessor.errors import InvalidError, LessorError, NotARepositoryError, NotFoundError
 from lessor.git.repository import (
     Repository,
@@ -17,10 +17,7 @@ from lessor.git.repository import (
     find_repository,
     repository_key,
 )
-
-if TYPE_CHECKING:
-    from lessor.cli.invocation import Invocation
-    from lessor.model.repository import Repository as Registered
+from lessor.model.repository import Repository as Registered
 
 NONE = "none"
 _LOCAL_ID = "lessor-id"

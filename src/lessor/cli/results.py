@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from lessor.cli.invocation import Invocation
 from lessor.errors import GitError, NotFoundError
+from lessor.git.changes import FileChange
 from lessor.git.refs import BRANCHES, base_ref, read_ref
-
-if TYPE_CHECKING:
-    from lessor.cli.invocation import Invocation
-    from lessor.git.changes import FileChange
-    from lessor.git.repository import Repository
-    from lessor.model.task import Task
+from lessor.git.repository import Repository
+from lessor.model.task import Task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import click
 
+from lessor.cli.diff import counts_text
+from lessor.cli.finding import find_task
+from lessor.cli.invocation import Invocation
+from lessor.cli.listing import state_text
 from lessor.cli.options import command, pass_invocation
+from lessor.cli.phrases import next_lines
+from lessor.cli.records import lease_record, task_record, why_record
+from lessor.cli.results import changed_files
 from lessor.cli.text import Line, Piece, Tone, fit, pad, row, shown, table, wrap
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from lessor.cli.invocation import Invocation
-    from lessor.git.changes import FileChange
-    from lessor.model.lease import LeaseEnd
-    from lessor.model.task import Task
-    from lessor.service.reading import LeaseRecord
+from lessor.cli.times import clock_time, instant, lapse
+from lessor.git.changes import FileChange
+from lessor.model.lease import LeaseEnd
+from lessor.model.task import Task
+from lessor.service.reading import LeaseRecord
 
 LABEL = 11
 MOST_PROMPT_LINES = 12
@@ -41,9 +44,6 @@ _PROOFS = {"reboot": "the machine restarted", "rewound": "the store was restored
 @pass_invocation
 def show(invocation: Invocation, *, task: str) -> None:
     """Show what a task asked, said and changed, how it was checked, and why each lease ended."""
-    from lessor.cli.finding import find_task
-    from lessor.cli.results import changed_files
-
     found = find_task(invocation, task)
     leases = [
         lease for lease in invocation.lessor.leases.leases(task=found.id) if lease.kind == "lease"
@@ -59,8 +59,6 @@ def _record(
     leases: Sequence[LeaseRecord],
     files: Sequence[FileChange],
 ) -> dict[str, object]:
-    from lessor.cli.records import lease_record, task_record, why_record
-    from lessor.cli.times import instant
 
     repo = invocation.standing.key or None
     return {
@@ -96,7 +94,6 @@ def _lines(
     leases: Sequence[LeaseRecord],
     files: Sequence[FileChange],
 ) -> list[Line]:
-    from lessor.cli.page import next_lines
 
     width = invocation.columns
     facts = next((lease.result.facts for lease in reversed(leases) if lease.result), {})
@@ -117,7 +114,6 @@ def _lines(
 
 
 def _head(task: Task, width: int) -> Line:
-    from lessor.cli.listing import state_text
 
     state = state_text(task)
     commit = f" {task.commit[:7]}" if task.commit else ""
@@ -155,7 +151,6 @@ def _asked(task: Task, width: int) -> list[Line]:
 
 
 def _changed(files: Sequence[FileChange], width: int) -> list[Line]:
-    from lessor.cli.diff import counts_text
 
     rows = [row(file.path, counts_text(file.added, file.removed)) for file in files[:MOST_FILES]]
     lines: list[Line] = [
@@ -169,7 +164,6 @@ def _changed(files: Sequence[FileChange], width: int) -> list[Line]:
 
 
 def _checked(task: Task, facts: object, width: int) -> list[Line]:
-    from lessor.cli.times import lapse
 
     known = facts if isinstance(facts, dict) else {}
     took = known.get("check_ms")
@@ -189,7 +183,6 @@ def _checked(task: Task, facts: object, width: int) -> list[Line]:
 
 
 def _leases(invocation: Invocation, leases: Sequence[LeaseRecord], width: int) -> list[Line]:
-    from lessor.cli.times import clock_time
 
     now = invocation.lessor.now_ms()
     rows = []
@@ -228,7 +221,6 @@ def _saved(invocation: Invocation, task: Task, width: int) -> list[Line]:
 
 
 def _cost(facts: object, leases: Sequence[LeaseRecord], width: int) -> list[Line]:
-    from lessor.cli.times import lapse
 
     known = facts if isinstance(facts, dict) else {}
     parts = []

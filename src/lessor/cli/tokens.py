@@ -7,14 +7,11 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from lessor.cli.invocation import Invocation
 from lessor.errors import ConflictError, DeniedError, LeaseLostError
+from lessor.model.lease import Holder
 from lessor.runner.lease_file import forget_holder, lease_file, read_holder, write_holder
-
-if TYPE_CHECKING:
-    from lessor.cli.invocation import Invocation
-    from lessor.model.lease import Holder
 
 __all__ = ["forget_token", "holding", "keep_token", "token_path"]
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import click
 
+from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, pass_invocation
+from lessor.cli.output import write_lines
+from lessor.cli.phrases import next_lines
 from lessor.cli.text import Line, Piece, Tone, pad, shown, wrap
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from lessor.cli.invocation import Invocation
-    from lessor.project import Project
+from lessor.errors import DeniedError, InvalidError
+from lessor.project import Project
+from lessor.project.trust import trust as remember
 
 SHORTEST_DIGEST = 8
 
@@ -68,10 +68,6 @@ def agree(
         DeniedError: they said no, or nobody can be asked.
         InvalidError: the digest that was given names other commands.
     """
-    from lessor.cli.output import write_lines
-    from lessor.errors import DeniedError, InvalidError
-    from lessor.project.trust import trust as remember
-
     listed = [f"{what}: {text} ({origin})" for what, text, origin in commands]
     if given is not None:
         if len(given) < SHORTEST_DIGEST or not digest.startswith(given.lower()):
@@ -108,7 +104,6 @@ def command_lines(commands: Sequence[tuple[str, str, str]], columns: int) -> lis
 
 
 def _lines(project: Project) -> list[Line]:
-    from lessor.cli.page import next_lines
 
     if not project.commands:
         return [["this repository names nothing to run"], *next_lines(["lessor"])]

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import click
 
+from lessor.cli.finding import find_task, holders_of, path_from_top
+from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, pass_invocation
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from lessor.cli.invocation import Invocation
-    from lessor.cli.text import Line
-    from lessor.model.waiting import Held, Why
+from lessor.cli.phrases import next_lines, paths_text, reason_text, title_line
+from lessor.cli.records import held_record, why_record
+from lessor.cli.text import Line, Piece, Tone, table, wrap
+from lessor.cli.times import lapse
+from lessor.errors import InvalidError
+from lessor.model.waiting import Held, Why
 
 MOST_PAIRS = 8
 
@@ -23,9 +24,6 @@ MOST_PAIRS = 8
 @pass_invocation
 def why(invocation: Invocation, *, task: str) -> None:
     """Say why a task is where it is, and what ends that."""
-    from lessor.cli.finding import find_task
-    from lessor.cli.records import why_record
-
     found = invocation.lessor.tasks.why(find_task(invocation, task).id)
     invocation.answer(why_record(found), lambda: _why_lines(invocation, found))
 
@@ -35,10 +33,6 @@ def why(invocation: Invocation, *, task: str) -> None:
 @pass_invocation
 def who(invocation: Invocation, *, path: str) -> None:
     """Say who holds a path, or something below it."""
-    from lessor.cli.finding import holders_of, path_from_top
-    from lessor.cli.records import held_record
-    from lessor.errors import InvalidError
-
     standing = invocation.standing
     if standing.id is None:
         raise InvalidError("Paths belong to a repository.", next_step="Leave out `--repo none`.")
@@ -51,12 +45,10 @@ def who(invocation: Invocation, *, path: str) -> None:
 
 
 def _why_lines(invocation: Invocation, found: Why) -> list[Line]:
-    from lessor.cli.page import next_lines, reason_text
-    from lessor.cli.text import Piece, Tone, wrap
 
     now = invocation.lessor.now_ms()
     task = invocation.lessor.tasks.task(found.task)
-    lines: list[Line] = [[Piece(f"#{found.number}", Tone.STRONG), f" {task.title}"]]
+    lines: list[Line] = [title_line(found.number, task.title)]
     lines += [[f"  {text}"] for text in wrap(reason_text(found, now=now), invocation.columns - 2)]
     lines += _overlap_lines(found)
     if found.holder is not None:
@@ -67,7 +59,6 @@ def _why_lines(invocation: Invocation, found: Why) -> list[Line]:
 
 
 def _overlap_lines(found: Why) -> list[Line]:
-    from lessor.cli.text import Piece, Tone
 
     lines: list[Line] = [
         [Piece("  overlap   ", Tone.FAINT), own if own == held else f"{own} with {held}"]
@@ -81,7 +72,6 @@ def _overlap_lines(found: Why) -> list[Line]:
 
 
 def _who_lines(invocation: Invocation, asked: str, holders: Sequence[Held]) -> list[Line]:
-    from lessor.cli.page import next_lines
 
     if not holders:
         return [[f"nobody holds {asked}"]]
@@ -95,9 +85,6 @@ def _who_lines(invocation: Invocation, asked: str, holders: Sequence[Held]) -> l
 
 
 def _holder_lines(holder: Held, *, now: int, columns: int) -> list[Line]:
-    from lessor.cli.page import paths_text
-    from lessor.cli.text import Piece, Tone, table
-    from lessor.cli.times import lapse
 
     words = {"lease": "holder", "hold": "held for", "shadow": "result of", "reservation": "turn of"}
     left = holder.ends_ms - now

@@ -7,15 +7,11 @@ import json
 import os
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from lessor.cli.invocation import Invocation
 from lessor.errors import NotFoundError
 from lessor.model.worker import NewWorker
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from lessor.cli.invocation import Invocation
 
 _SLOT = re.compile(r"-\d+$")
 

@@ -1,0 +1,336 @@
+"""The page, show, diff and logs: what a person sees."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+from pathlib import Path
+
+from person import Person, git
+from rich.cells import cell_len
+
+MINUS = "\u2212"
+
+
+def test_the_first_page_shows_what_was_found_and_the_next_command(person: Person) -> None:
+    said = person.ok()
+    assert said.lines[0].startswith("shop · main@")
+    assert said.lines[0].endswith(" · nothing queued yet")
+    assert any(
+        line.startswith("  check    true") and "(lessor.toml)" in line for line in said.lines
+    )
+    assert "claude not found" in said.out
+    assert said.lines[-1].startswith('next  lessor add "')
+    assert said.err == ""
+
+
+def test_the_first_page_names_the_ignored_files_that_come_along(person: Person) -> None:
+    (person.cwd / ".env").write_text("SECRET=1\n")
+    said = person.ok().out
+    assert "brings   .env" in said
+    assert "SECRET" not in said
+
+
+def test_the_first_page_proposes_a_list_that_is_there(person: Person) -> None:
+    (person.cwd / "TASKS.md").write_text("- [ ] a\n")
+    assert person.ok().lines[-1].endswith("lessor import TASKS.md")
+
+
+def test_an_agent_on_path_is_shown_with_its_version(person: Person, tmp_path: Path) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    asked = tmp_path / "asked"
+    claude = programs / "claude"
+    claude.write_text(f'#!/bin/sh\necho x >> {asked}\necho "2.1.332 (Claude Code)"\n')
+    claude.chmod(0o755)
+    there = Person(
+        home=person.home, cwd=person.cwd, env={"PATH": f"{programs}:{os.environ['PATH']}"}
+    )
+    assert "claude 2.1.332 ✓" in there.ok().out
+    assert "claude 2.1.332 ✓" in there.ok().out
+    assert asked.read_text() == "x\n"  # asked once, as long as the program stays the same
+    claude.write_text('#!/bin/sh\necho "2.2.0"\n')
+    assert "claude 2.2.0 ✓" in there.ok().out
+
+
+def test_the_page_says_what_runs_waits_needs_a_person_and_is_to_land(
+    person: Person, finished
+) -> None:
+    landed = finished("Round totals", {"services/tax/rate.py": "even\n"})
+    person.add("Retry on 503", "--scope", "services/billing")
+    person.claim("--agent", "claude-2")
+    person.add("Rename charge", "--after", "2")
+    person.add("Debounce the box")
+    lines = person.ok().lines
+    assert lines[0].endswith(" · 1 running · 1 ready · 1 waits · 1 to land")
+    body = {line.split()[0]: line for line in lines[2:] if line and not line.startswith(" ")}
+    assert "#2  Retry on 503  claude-2  services/billing  0:" in body["running"]
+    assert "#3 Rename charge  waits for #2 (running)." in body["waits"]
+    assert "#4  Debounce the box  grows" in body["ready"]
+    assert f"#{landed}  Round totals  verified" in " ".join(lines)
+    assert lines[-1].startswith(f"next  lessor diff {landed}")
+
+
+def test_a_result_that_the_branch_contains_has_landed(person: Person, finished) -> None:
+    number = finished("Round totals", {"services/tax/rate.py": "even\n"})
+    branch = person.ok("show", number, "-o", "json").json["branch"]
+    git(person.cwd, "merge", "-q", branch)
+    page = person.ok("-o", "json").json
+    assert page["toLand"] == []
+
+
+def test_the_page_fits_80_columns(person: Person) -> None:
+    person.add(
+        "A title that is so long that it takes more than the whole line " * 3, "--scope", "web"
+    )
+    person.add("日本語のとても長いタイトル" * 6)
+    person.claim("--agent", "an-agent-with-a-rather-long-name-1")
+    person.add("after", "--after", "1")
+    for command in (
+        [],
+        ["list"],
+        ["ready"],
+        ["show", "1"],
+        ["why", "3"],
+        ["who", "web"],
+        ["history", "1"],
+    ):
+        for line in person.ok(*command).lines:
+            assert cell_len(line) <= 80, line
+
+
+def test_outside_a_repository_it_says_so_in_a_sentence(outside: Person) -> None:
+    said = outside.run()
+    assert said.code == 5
+    assert "isn't inside a git repository" in said.err
+    assert said.err.splitlines()[-1] == "  next  Go into one, or name it: lessor --repo PATH."
+
+
+def test_a_repository_without_a_commit_has_a_page(person: Person, tmp_path: Path) -> None:
+    fresh = tmp_path / "fresh"
+    fresh.mkdir()
+    git(fresh, "init", "-q", "-b", "main")
+    said = person.ok(cwd=fresh)
+    assert said.lines[0] == "fresh · main, no commit yet · nothing queued yet"
+    person.ok("add", "first", cwd=fresh)
+    assert "#1  first" in person.ok(cwd=fresh).out
+
+
+def test_the_page_for_programs_has_ids(person: Person) -> None:
+    person.add("a")
+    page = person.ok("-o", "json").json
+    assert page["ready"][0]["taskId"].startswith("task_")
+    assert page["next"] == ["lessor run"]
+    assert page["repo"] == "github.com/acme/shop"
+
+
+def test_watching_needs_a_terminal(person: Person) -> None:
+    assert person.run("-w").code == 2
+
+
+def test_the_live_page_follows_and_ends_with_ctrl_c(person: Person) -> None:
+    person.add("before")
+    master, slave = pty.openpty()
+    watching = subprocess.Popen(
+        person.command("-w"),
+        cwd=person.cwd,
+        env=person.environment() | {"TERM": "xterm-256color"},
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        start_new_session=True,
+    )
+    os.close(slave)
+    try:
+        _read_until(master, b"before")
+        person.add("afterwards")
+        _read_until(master, b"afterwards")
+        os.killpg(watching.pid, signal.SIGINT)
+        assert watching.wait(timeout=60) == 0
+    finally:
+        watching.kill()
+        watching.wait()
+        os.close(master)
+
+
+def test_show_tells_a_task_on_one_screen(person: Person, finished) -> None:
+    number = finished(
+        "Round totals half-even",
+        {"services/tax/rate.py": "even\n", "services/tax/new.py": "n\nm\n"},
+    )
+    said = person.ok("show", number)
+    text = " ".join(said.out.split())
+    assert said.lines[0].startswith(f"#{number} Round totals half-even")
+    assert " verified " in said.lines[0]
+    assert "asked Round totals half-even" in text
+    assert 'said "did it"' in text
+    assert f"changed services/tax/new.py +2 {MINUS}0 services/tax/rate.py +1 {MINUS}1" in text
+    assert "checked the project's check: passed" in text
+    assert "leases epoch 1 dana" in text
+    assert text.endswith(f'next lessor diff {number} lessor retry {number} "…"')
+    assert len(said.lines) <= 24
+
+
+def test_show_says_why_each_lease_ended(person: Person) -> None:
+    person.add("a")
+    grant = person.claim("--agent", "codex-1")
+    person.ok("release", grant["leaseId"])
+    grant = person.claim("--agent", "codex-2")
+    person.ok("force-release", "1", "--reason", "stuck", "--checked", "ps")
+    person.claim("--agent", "codex-3")
+    text = " ".join(person.ok("show", "1").out.split())
+    assert "given back" in text
+    assert "taken by a person" in text
+    assert "epoch 3 codex-3" in text
+    assert [
+        (lease["owner"]["agentId"], lease["status"])
+        for lease in person.ok("show", "1", "-o", "json").json["leases"]
+    ] == [("codex-1", "released"), ("codex-2", "forced"), ("codex-3", "active")]
+
+
+def test_a_number_may_be_written_with_a_hash_or_as_an_id(person: Person) -> None:
+    record = person.add("a")
+    for name in ("1", "#1", record["taskId"]):
+        assert person.ok("show", name, "-o", "json").json["number"] == 1
+    for name, code in (("2", 5), ("#", 2), ("-1", 2), ("1.5", 2), ("task_x", 5), ("0", 5)):
+        assert person.run("show", name).code == code
+
+
+def test_diff_is_a_patch_that_git_can_apply(person: Person, finished) -> None:
+    number = finished("Round totals", {"services/tax/rate.py": "even\n", "new file.txt": "x\n"})
+    patch = person.ok("diff", number).out
+    check = subprocess.run(
+        ["git", "apply", "--check", "-"], cwd=person.cwd, input=patch.encode(), check=False
+    )
+    assert check.returncode == 0
+    stat = person.ok("diff", number, "--stat", "-o", "json").json
+    assert [f["path"] for f in stat["files"]] == ["new file.txt", "services/tax/rate.py"]
+    assert f"services/tax/rate.py  +1 {MINUS}1" in person.ok("diff", number, "--stat").out
+
+
+def test_diff_of_work_that_was_never_committed_is_not_found(person: Person) -> None:
+    person.add("a")
+    refused = person.run("diff", "1")
+    assert (refused.code, "committed nothing" in refused.err) == (5, True)
+
+
+def test_diff_of_commits_that_are_elsewhere_says_so(person: Person) -> None:
+    person.add("a")
+    lease = person.claim()["leaseId"]
+    person.ok("complete", lease, "--base", "1" * 40, "--commit", "2" * 40)
+    refused = person.run("diff", "1")
+    assert (refused.code, "aren't in this clone" in refused.err) == (5, True)
+    person.ok("show", "1")
+
+
+def test_logs_prints_what_the_agent_printed(person: Person) -> None:
+    person.add("a")
+    assert person.run("logs", "1").code == 5
+    lease = person.claim()["leaseId"]
+    missing = person.run("logs", "1")
+    assert (missing.code, "no agent log" in missing.err) == (5, True)
+    log = person.state / "runs" / lease / "agent.log"
+    log.parent.mkdir(parents=True)
+    log.write_bytes(b"raw \x1b[31mred\x1b[0m \xff\nno end")
+    done = subprocess.run(
+        person.command("logs", "1"),
+        cwd=person.cwd,
+        env=person.environment(),
+        capture_output=True,
+        check=True,
+    )
+    assert done.stdout == b"raw \x1b[31mred\x1b[0m \xff\nno end"
+
+
+def test_logs_follow_until_the_lease_ends(person: Person) -> None:
+    person.add("a")
+    lease = person.claim()["leaseId"]
+    log = person.state / "runs" / lease / "agent.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("first\n")
+    following = subprocess.Popen(
+        person.command("logs", "1", "-f"),
+        cwd=person.cwd,
+        env=person.environment(),
+        stdout=subprocess.PIPE,
+    )
+    try:
+        assert following.stdout.readline() == b"first\n"
+        with log.open("a") as file:
+            file.write("second\n")
+        assert following.stdout.readline() == b"second\n"
+        person.ok("release", lease)
+        assert following.wait(timeout=60) == 0
+    finally:
+        following.kill()
+        following.wait()
+        following.stdout.close()
+
+
+def test_a_terminal_gets_an_agents_colours_and_nothing_else(person: Person) -> None:
+    person.add("a")
+    lease = person.claim()["leaseId"]
+    log = person.state / "runs" / lease / "agent.log"
+    log.parent.mkdir(parents=True)
+    log.write_bytes(b"\x1b[31mred\x1b[0m \x1b]52;c;ZXZpbA==\x07 \x1b[2J end\n")
+    shown = _on_terminal(person, "logs", "1")
+    assert b"\x1b[31mred\x1b[0m" in shown
+    assert b"\x1b]52" not in shown
+    assert b"\x1b[2J" not in shown
+    assert "␛]52".encode() in shown
+
+
+def test_colours_are_for_terminals_and_can_be_refused(person: Person) -> None:
+    person.add("a")
+    assert "\x1b" not in person.ok("list").out
+    assert b"\x1b[" in _on_terminal(person, "list")
+    for variable in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+        plain = Person(home=person.home, cwd=person.cwd, env=variable)
+        assert b"\x1b[" not in _on_terminal(plain, "list")
+    forced = Person(home=person.home, cwd=person.cwd, env={"FORCE_COLOR": "1"})
+    assert "\x1b[" in forced.ok("list").out
+
+
+def test_history_lists_every_change(person: Person) -> None:
+    person.add("a")
+    person.ok("complete", person.claim()["leaseId"])
+    entries = person.ok("history", "1", "-o", "jsonl").lines
+    assert [json.loads(line)["kind"] for line in entries] == ["submitted", "claimed", "completed"]
+    assert len(person.ok("history", "1", "--after", "2", "-o", "json").json) == 1
+
+
+def _on_terminal(person: Person, *args: str) -> bytes:
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        person.command(*args),
+        cwd=person.cwd,
+        env={"TERM": "xterm-256color"} | person.environment(),
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+    )
+    os.close(slave)
+    seen = b""
+    while True:
+        try:
+            chunk = os.read(master, 65_536)
+        except OSError:  # Linux answers so when the other side is closed
+            break
+        if not chunk:
+            break
+        seen += chunk
+    assert process.wait(timeout=60) == 0
+    os.close(master)
+    return seen
+
+
+def _read_until(master: int, wanted: bytes) -> None:
+    seen = b""
+    while wanted not in seen:
+        ready, _, _ = select.select([master], [], [], 60)
+        assert ready, seen
+        seen += os.read(master, 65_536)
