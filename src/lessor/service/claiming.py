@@ -22,8 +22,8 @@ from lessor.service.rows import (
     CandidateRow,
     GrantRow,
     LapsedRow,
-    ParkedRow,
     RepositoryRow,
+    SurveyRow,
     pack,
 )
 from lessor.service.wish import Claim
@@ -68,17 +68,17 @@ def claim_locked(
     if not patient and not tx.rows("lock_repository_or_skip", repository_id=claim.repository):
         return None
     began = claim.only or marks.start(claim.lane)
-    repository, rows, parked = _enter(tx, claim, mark=began)
+    repository, rows, survey = _enter(tx, claim, mark=began)
     most = _narrow(claim)
     for _ in range(ROUNDS):
-        decision, now = _decide(tx, claim, rows)
+        decision, now = _decide(tx, claim, repository, rows)
         end = len(rows) < most
         if decision.grants or claim.only or (end and began == START):
-            granted = _write(tx, claim, repository, decision, parked, now=now)
+            granted = _write(tx, claim, repository, decision, survey, now=now)
             _note(marks, claim, rows, decision)
             return granted
         if decision.parks:
-            tx.rows("claim_write", **_writes(tx, claim, repository, now, decision))
+            tx.batch(_parks(repository.fence, now, decision))
         if end:  # nothing behind the mark: before it something may have become ready
             began = mark = START
             most = _narrow(claim)
@@ -102,37 +102,40 @@ def _note(marks: Marks, claim: Claim, rows: Sequence[CandidateRow], decision: De
 
 def _enter(
     tx: Transaction, claim: Claim, *, mark: tuple[int, int]
-) -> tuple[RepositoryRow, list[CandidateRow], ParkedRow | None]:
-    """Lock, end what lapsed, drain, read candidates: one round trip where nothing had lapsed."""
-    here = {"repository_id": claim.repository}
-    lock, promoted, lapsed, *look = tx.batch(
-        ("lock_repository", here),
-        ("promote_due", {"most": WAKE}),
-        ("lapsed_leases", {**here, "most": MOST_LAPSES}),
-        *_look(claim, mark=mark),
+) -> tuple[RepositoryRow, list[CandidateRow], SurveyRow]:
+    """Lock, drain, read candidates: one round trip where nothing fell due and nothing ran out."""
+    lock, survey, candidates = tx.batch(
+        ("lock_repository", {"repository_id": claim.repository}), *_look(claim, mark=mark)
     )
     if claim.repository and not lock:
         raise NotFoundError("The repository isn't registered.", next_step="Register it first.")
+    found = SurveyRow._make(survey[0])
+    if found.due or found.lapsed:
+        _freshen(tx, claim)
+        first = found.drained
+        survey, candidates = tx.batch(*_look(claim, mark=claim.only or START))
+        found = SurveyRow._make(survey[0])
+        found = found._replace(drained=found.drained + first)
+    elif found.woken and mark not in {claim.only, START}:
+        candidates = tx.rows("candidates", **_scan(claim, mark=START, most=_narrow(claim)))
+    repository = RepositoryRow._make(lock[0]) if lock else RepositoryRow(0, 0, 0, 0, 0, 1)
+    return repository, [CandidateRow._make(row) for row in candidates], found
+
+
+def _freshen(tx: Transaction, claim: Claim) -> None:
+    """Make ready what fell due, and end what ran out."""
+    _, lapsed = tx.batch(
+        ("promote_due", {"most": WAKE}),
+        ("lapsed_leases", {"repository_id": claim.repository, "most": MOST_LAPSES}),
+    )
     if lapsed:
         end_lapsed(tx, [LapsedRow._make(row) for row in lapsed])
-    woken = look[0][0][1]
-    if lapsed or (mark not in {claim.only, START} and (promoted or woken)):
-        look = tx.batch(*_look(claim, mark=claim.only or START))
-    repository = RepositoryRow._make(lock[0]) if lock else RepositoryRow(0, 0, 0, 0, 0, 1)
-    _, candidates, parked = look
-    return (
-        repository,
-        [CandidateRow._make(row) for row in candidates],
-        ParkedRow._make(parked[0]) if parked else None,
-    )
 
 
 def _look(claim: Claim, *, mark: tuple[int, int]) -> list[Call]:
-    here = {"repository_id": claim.repository}
     return [
-        ("drain", {**here, "most": MOST_LAPSES, "wake": WAKE}),
+        ("drain", {"repository_id": claim.repository, "most": MOST_LAPSES, "wake": WAKE}),
         ("candidates", _scan(claim, mark=mark, most=_narrow(claim))),
-        ("oldest_parked", here),
     ]
 
 
@@ -163,9 +166,11 @@ def _candidates(
     ]
 
 
-def _decide(tx: Transaction, claim: Claim, rows: list[CandidateRow]) -> tuple[Decision, int]:
+def _decide(
+    tx: Transaction, claim: Claim, repository: RepositoryRow, rows: list[CandidateRow]
+) -> tuple[Decision, int]:
     """What the model says of these candidates, and the clock as it read after the last lock."""
-    now = rows[0].now if rows else 0
+    now = max(rows[0].now, repository.floor_ms) if rows else 0
     if not rows or (claim.only and rows[0].task_id != claim.only[1]):
         return Decision(grants=[], parks=[]), now
     room = Room()
@@ -203,25 +208,30 @@ def _write(
     claim: Claim,
     repository: RepositoryRow,
     decision: Decision,
-    parked: ParkedRow | None,
+    survey: SurveyRow,
     *,
     now: int,
 ) -> list[GrantRow]:
     calls: list[Call] = []
     own = [grant.task for grant in decision.grants if grant.has_own]
+    fence = repository.fence + len(decision.grants)
     if own:
         calls.append(("end_own", {"tasks": pack(own), "at_ms": now}))
-    if decision.grants or decision.parks:
+    if decision.grants:
         calls.append(("claim_write", _writes(tx, claim, repository, now, decision)))
-    if parked is not None and _starves(repository, parked, now, decision):
+    elif survey.drained:
+        calls.append(("turn_repository", {"repository_id": claim.repository}))
+    if decision.parks:
+        calls.append(_parks(fence, now, decision))
+    if survey.parked is not None and _starves(survey, decision, fence, now):
         turn = {
             "repository_id": claim.repository,
-            "task_id": parked.task_id,
-            "fence": repository.fence + len(decision.grants),
+            "task_id": survey.parked,
+            "fence": fence,
             "at_ms": now,
             "ttl_ms": RESERVATION_MS,
         }
-        calls += [("lock_queue", {"task_id": parked.task_id}), ("reserve", turn)]
+        calls += [("lock_queue", {"task_id": survey.parked}), ("reserve", turn)]
     # An empty answer leaves the commit to the caller: it may have more to say, or take all back.
     answers = tx.finish(*calls) if decision.grants else tx.batch(*calls)
     granted = _granted(calls, answers)
@@ -230,24 +240,30 @@ def _write(
     return granted
 
 
+def _parks(fence: int, now: int, decision: Decision) -> Call:
+    rows = [{"task_id": p.task, "lease_id": p.lease, "behind": p.behind} for p in decision.parks]
+    return "park_tasks", {"fence": fence, "at_ms": now, "parks": pack(rows)}
+
+
 def _granted(calls: Sequence[Call], answers: Sequence[Sequence[Row]]) -> list[GrantRow]:
     for (name, _), rows in zip(calls, answers, strict=True):
         if name == "claim_write":
-            return [GrantRow._make(row) for row in rows if row[0] is not None]
+            return [GrantRow._make(row) for row in rows]
     return []
 
 
-def _starves(repository: RepositoryRow, parked: ParkedRow, now: int, decision: Decision) -> bool:
+def _starves(survey: SurveyRow, decision: Decision, fence: int, now: int) -> bool:
     return (
-        not parked.reserved
+        not survey.reserved
         and now > 0
+        and all(grant.task != survey.parked for grant in decision.grants)
         and is_starved(
-            fence=repository.fence + len(decision.grants),
+            fence=fence,
             now=now,
-            parked_fence=parked.parked_fence,
-            parked_ms=parked.parked_ms,
-            limit=parked.overtake_limit,
-            limit_ms=parked.overtake_ms,
+            parked_fence=survey.parked_fence,
+            parked_ms=survey.parked_ms,
+            limit=survey.overtake_limit,
+            limit_ms=survey.overtake_ms,
         )
     )
 
@@ -269,9 +285,6 @@ def _writes(
                 _grant_row(claim, repository, place, candidate, branch=branches[place])
                 for place, candidate in enumerate(decision.grants)
             ]
-        ),
-        "parks": pack(
-            [{"task_id": p.task, "lease_id": p.lease, "behind": p.behind} for p in decision.parks]
         ),
     }
 

@@ -20,7 +20,7 @@ from lessor.service.naming import Naming
 from lessor.service.reading import LeaseRecord, lease_record, worker_record
 from lessor.service.repeating import answer_again, grants_of
 from lessor.service.requests import was_repeated
-from lessor.service.rows import GrantRow, LapsedRow, LeaseRow, WaitRow, WorkerRow, pack
+from lessor.service.rows import GrantRow, LapsedRow, LeaseRow, SurveyRow, WaitRow, WorkerRow, pack
 from lessor.service.wish import Claim
 from lessor.service.wording import check_count, check_name, check_text
 from lessor.store import Row, Store, Transaction
@@ -283,5 +283,7 @@ def _sweep(tx: Transaction, *, repository: int) -> list[int]:
     rows = [LapsedRow._make(row) for row in lapsed]
     if rows:
         end_lapsed(tx, rows)
-    tx.rows("drain", repository_id=repository, most=MOST_WANTED, wake=32)
+    survey = tx.rows("drain", repository_id=repository, most=MOST_WANTED, wake=32)
+    if SurveyRow._make(survey[0]).drained:
+        tx.rows("turn_repository", repository_id=repository)
     return [row.lease_id for row in rows]

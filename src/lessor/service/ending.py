@@ -1,7 +1,7 @@
 """A holder's writes: renew, complete, fail, release, ask.
 
 Each locks its lease rows, reads the clock after the last lock, and is guarded by task, epoch,
-worker, token and expiry. None takes the repository's lock: scopes stay until the next claim drains
+worker, token, version and expiry (of two clones of a holder, the one that renewed last is it). None takes the repository's lock: scopes stay until the next claim drains
 them, so that nothing is woken before the end is visible to everybody.
 """
 
@@ -22,7 +22,7 @@ from lessor.model.recovery import RecoveryRule, decide_recovery
 from lessor.model.retry import RetryPolicy
 from lessor.service.lapsing import end_row, ended_lease, forced_rule
 from lessor.service.naming import Naming
-from lessor.service.proof import guard
+from lessor.service.proof import guard, known_version
 from lessor.service.refusing import keep_late, lease_lost
 from lessor.service.results import pack_result
 from lessor.service.rows import CompletedRow, LockedRow, RenewedRow, pack, pack_facts
@@ -64,7 +64,7 @@ def renew(
         rows = [
             {
                 **guard(naming, holder, place),
-                "version": check_count(holder.version, "version", low=1, high=MAX_EPOCH),
+                "version": known_version(holder),
                 "request": request,
             }
             for place, holder in enumerate(several)
@@ -159,6 +159,10 @@ def _claimed(holder: Holder) -> tuple[str, int]:
     return holder.task, holder.epoch
 
 
+NO_LEASE = CompletedRow(-1, 0, 0, 0, None, None, None, None, 0, 0)
+"""What complete_leases has no row for."""
+
+
 def completion(naming: Naming, items: Sequence[tuple[Holder, Result]]) -> dict[str, str]:
     """The values of complete_leases for `items`."""
     rows = []
@@ -167,6 +171,7 @@ def completion(naming: Naming, items: Sequence[tuple[Holder, Result]]) -> dict[s
         rows.append(
             {
                 **guard(naming, holder, place),
+                "version": known_version(holder),
                 "digest": digest_of("complete", packed),
                 "result": packed,
                 "stage": result.stage,
@@ -184,10 +189,12 @@ def read_completions(
 ) -> list[Ended | LeaseLostError]:
     """What complete_leases answered, item by item; late results are written down here."""
     answers: list[Ended | LeaseLostError] = []
-    for (holder, result), row in zip(items, rows, strict=True):
+    found = {row.ord: row for row in rows}
+    for place, (holder, result) in enumerate(items):
         packed = pack_result(result)
+        row = found.get(place, NO_LEASE)
         repeated = bool(row.mine) and row.end_digest == digest_of("complete", packed)
-        if row.lease_id is not None and (row.done or repeated):
+        if row.done or repeated:
             answers.append(
                 Ended(
                     lease=naming.lease(row.lease_id),
@@ -237,7 +244,8 @@ def stop(
             return row, None
         if row.ended_ms is not None and row.end_digest == digest:
             return row, _ended(naming, row, how, state=TaskState(row.status or ""), repeated=True)
-        if not is_live(now=row.now, expires_ms=row.expires_ms, ended_ms=row.ended_ms):
+        live = is_live(now=row.now, expires_ms=row.expires_ms, ended_ms=row.ended_ms)
+        if not live or row.version != known_version(holder):
             return row, None
         return row, _stop(
             tx, naming, row, how, digest=digest, policy=policy, chance=chance.random()

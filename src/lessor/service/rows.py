@@ -79,11 +79,17 @@ class LapsedRow(NamedTuple):
     now: int
 
 
-class ParkedRow(NamedTuple):
-    """oldest_parked."""
+class SurveyRow(NamedTuple):
+    """drain: what was drained, and what else a claim has to see to.
 
-    task_id: int
-    rank: int
+    `parked` is the task whose turn may have to be reserved, with the five columns after it.
+    """
+
+    drained: int
+    woken: int
+    due: int
+    lapsed: int
+    parked: int | None
     parked_fence: int
     parked_ms: int
     overtake_limit: int
@@ -103,11 +109,11 @@ class RepositoryRow(NamedTuple):
 
 
 class CompletedRow(NamedTuple):
-    """complete_leases."""
+    """complete_leases: a row for each item whose task had a lease at that epoch."""
 
     ord: int
     done: int
-    lease_id: int | None
+    lease_id: int
     mine: int
     ended_ms: int | None
     end_reason: str | None
@@ -155,6 +161,7 @@ class LockedRow(NamedTuple):
     error_print: str | None
     keyed: int
     worker_id: int | None
+    version: int | None
     now: int
 
 

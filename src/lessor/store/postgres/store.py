@@ -23,7 +23,7 @@ from lessor.clock import Clock, SystemClock
 from lessor.errors import BusyError, InvalidError, StoreUnavailableError
 from lessor.store import TRIES, Call, RetryRule, Row, T
 from lessor.store.postgres.errors import GUARD_FAILED, REPEATABLE, translate
-from lessor.store.postgres.opening import is_pooled, lineage, migrate
+from lessor.store.postgres.opening import is_pooled, lineage, migrate, settle
 from lessor.store.statements import load_statements
 
 CHANNEL = "lessor"
@@ -204,7 +204,7 @@ class PostgresStore:
         if self._pooled:
             db.prepare_threshold = None
         else:
-            db.execute(_LOCK_TIMEOUT.replace(b"LOCAL ", b""))
+            settle(db)
         self._local.db = db
         self._open = [known for known in self._open if not known.closed]
         self._open.append(db)

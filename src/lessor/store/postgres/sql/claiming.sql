@@ -45,6 +45,11 @@ SELECT id FROM lessor.repository WHERE id = :repository_id FOR UPDATE SKIP LOCKE
 SELECT id, fence, term, floor_ms, fold_case, normalize
 FROM lessor.repository WHERE id = :repository_id AND id > 0 FOR UPDATE
 
+-- name: turn_repository
+-- For whoever removed scope rows and grants nothing: at snapshot isolation a row that was only locked
+-- lets two overlapping claims through.
+UPDATE lessor.repository SET turn = turn + 1 WHERE id = :repository_id AND id > 0 RETURNING turn
+
 -- name: promote_due
 UPDATE lessor.task SET due = 1, queued_ms = greatest(queued_ms, run_at_ms)
 WHERE id IN (
@@ -92,27 +97,55 @@ FOR UPDATE OF l SKIP LOCKED
 -- name: drain
 -- Under the repository's lock: the scopes of ended leases go, and each lease wakes a bounded number of
 -- its waiters. A lease with more of them stays undrained and is met again by the next claim.
+-- The same answer says what else a claim has to see to: tasks that fell due, leases that ran out, and
+-- whose turn may have to be reserved (the one parked longest that a live worker could do). Asked one
+-- by one, three statements found nothing nearly always, at 40 us each. One that this very pass wakes
+-- counts as parked: under a steady stream it is woken and parked again by every claim.
 WITH d AS MATERIALIZED (
   SELECT l.id FROM lessor.lease AS l
   WHERE l.repository_id = :repository_id AND l.ended_ms IS NOT NULL AND l.drained = 0
   ORDER BY l.id LIMIT :most FOR UPDATE SKIP LOCKED
 ), gone AS (
-  DELETE FROM lessor.scope AS s USING d WHERE s.lease_id = d.id RETURNING s.lease_id
+  DELETE FROM lessor.scope AS s USING d WHERE s.lease_id = d.id
 ), w AS MATERIALIZED (
-  SELECT t.id, d.id AS lease_id FROM d CROSS JOIN LATERAL (
+  SELECT d.id AS lease_id, ARRAY(
     SELECT t.id FROM lessor.task AS t WHERE t.waiting_on = d.id ORDER BY t.rank, t.id LIMIT :wake
-  ) AS t
+  ) AS waiters
+  FROM d
 ), k AS (
-  UPDATE lessor.task AS t SET waiting_on = NULL FROM w WHERE t.id = w.id AND t.waiting_on = w.lease_id RETURNING t.id
+  UPDATE lessor.task AS t SET waiting_on = NULL
+  FROM (SELECT w.lease_id, unnest(w.waiters) AS id FROM w) AS x
+  WHERE t.id = x.id AND t.waiting_on = x.lease_id
+  RETURNING t.id
 ), f AS (
-  UPDATE lessor.lease AS l SET drained = 1 FROM d
-  WHERE l.id = d.id AND (SELECT count(*) FROM w WHERE w.lease_id = d.id) < :wake
-  RETURNING l.id
-), turned AS (
-  UPDATE lessor.repository AS r SET turn = r.turn + 1
-  WHERE r.id = :repository_id AND EXISTS (SELECT 1 FROM d)
+  UPDATE lessor.lease AS l SET drained = 1 FROM w WHERE l.id = w.lease_id AND cardinality(w.waiters) < :wake
 )
-SELECT (SELECT count(*) FROM d) AS drained, (SELECT count(*) FROM k) AS woken
+SELECT (SELECT count(*) FROM d) AS drained, (SELECT count(*) FROM k) AS woken,
+  CASE WHEN (
+    SELECT t.id FROM lessor.task AS t
+    WHERE t.status = 'queued' AND t.due = 0 AND t.run_at_ms <= n.now ORDER BY t.run_at_ms, t.id LIMIT 1
+  ) IS NULL THEN 0 ELSE 1 END AS due,
+  CASE WHEN (
+    SELECT l.id FROM lessor.lease AS l
+    WHERE l.repository_id = :repository_id AND l.ended_ms IS NULL AND l.expires_ms <= n.now
+    ORDER BY l.expires_ms LIMIT 1
+  ) IS NULL THEN 0 ELSE 1 END AS lapsed,
+  o.task_id AS parked, o.parked_fence, o.parked_ms, o.overtake_limit, o.overtake_ms,
+  CASE WHEN EXISTS (
+    SELECT 1 FROM lessor.lease AS l
+    WHERE l.repository_id = :repository_id AND l.kind = 'reservation' AND l.ended_ms IS NULL) THEN 1 ELSE 0 END AS reserved
+FROM (SELECT lessor.ms() AS now OFFSET 0) AS n LEFT JOIN LATERAL (
+  SELECT t.id AS task_id, t.parked_fence, t.parked_ms,
+    coalesce(q.overtake_limit, 20) AS overtake_limit, coalesce(q.overtake_ms, 600000) AS overtake_ms
+  FROM lessor.task AS t LEFT JOIN lessor.queue AS q ON q.name = t.queue
+  WHERE t.repository_id = :repository_id AND t.parked_fence IS NOT NULL AND coalesce(q.paused, 0) = 0
+    AND (t.agent IS NULL AND t.capabilities IS NULL OR EXISTS (
+      SELECT 1 FROM lessor.worker AS w
+      WHERE w.retired_ms IS NULL AND (t.agent IS NULL OR w.kind = t.agent)
+        AND (t.capabilities IS NULL OR t.capabilities <@ w.capabilities)))
+  ORDER BY t.parked_fence, t.id
+  LIMIT 1
+) AS o ON true
 
 -- name: candidates
 -- Ready tasks in order, each with one lease that blocks it where both sides are plain paths. Two
@@ -156,12 +189,12 @@ SELECT c.id AS task_id, c.epoch, c.rank, c.agent, c.limit_key, c.branch, c.progr
     (SELECT json_agg(json_build_array(ts.text, ts.key, ts.mode, ts.pattern) ORDER BY ts.ord)
      FROM lessor.task_scope AS ts WHERE ts.task_id = c.id)::text
   END AS scopes,
-  CASE WHEN EXISTS (SELECT 1 FROM lessor.lease AS o WHERE o.task_id = c.id AND o.kind <> 'lease' AND o.ended_ms IS NULL)
-    THEN 1 ELSE 0 END AS has_own,
+  CASE WHEN (SELECT o.id FROM lessor.lease AS o WHERE o.task_id = c.id AND o.kind <> 'lease' AND o.ended_ms IS NULL LIMIT 1)
+    IS NULL THEN 0 ELSE 1 END AS has_own,
   CASE WHEN EXISTS (SELECT 1 FROM lessor.scope AS g WHERE g.repository_id = :repository_id AND g.pattern IS NOT NULL)
     THEN 1 ELSE 0 END AS live_globs,
   CASE WHEN EXISTS (SELECT 1 FROM lessor.usage_limit) THEN 1 ELSE 0 END AS limited,
-  greatest(lessor.ms(), (SELECT r.floor_ms FROM lessor.repository AS r WHERE r.id = :repository_id)) AS now
+  lessor.ms() AS now
 FROM c JOIN lessor.submission AS s ON s.task_id = c.id
 ORDER BY c.rank, c.id
 
@@ -185,22 +218,6 @@ CROSS JOIN LATERAL (
   LIMIT :most
 ) AS p
 
--- name: oldest_parked
--- Whose turn may have to be reserved: the one parked longest that a live worker could do.
-SELECT t.id AS task_id, t.rank, t.parked_fence, t.parked_ms,
-  coalesce(q.overtake_limit, 20) AS overtake_limit, coalesce(q.overtake_ms, 600000) AS overtake_ms,
-  CASE WHEN EXISTS (
-    SELECT 1 FROM lessor.lease AS l
-    WHERE l.repository_id = :repository_id AND l.kind = 'reservation' AND l.ended_ms IS NULL) THEN 1 ELSE 0 END AS reserved
-FROM lessor.task AS t LEFT JOIN lessor.queue AS q ON q.name = t.queue
-WHERE t.repository_id = :repository_id AND t.waiting_on IS NOT NULL AND coalesce(q.paused, 0) = 0
-  AND (t.agent IS NULL AND t.capabilities IS NULL OR EXISTS (
-    SELECT 1 FROM lessor.worker AS w
-    WHERE w.retired_ms IS NULL AND (t.agent IS NULL OR w.kind = t.agent)
-      AND (t.capabilities IS NULL OR t.capabilities <@ w.capabilities)))
-ORDER BY t.parked_fence, t.id
-LIMIT 1
-
 -- name: lock_queue
 -- Before a turn is reserved: a pause that is under way comes first, a later one sees the reservation.
 INSERT INTO lessor.queue AS q (name)
@@ -214,7 +231,7 @@ RETURNING paused
 -- in between leaves nothing to reserve.
 WITH u AS (
   UPDATE lessor.task AS t SET parked_fence = :fence, parked_ms = :at_ms, events = t.events + 1
-  WHERE t.id = :task_id AND t.status = 'queued' AND t.waiting_on IS NOT NULL
+  WHERE t.id = :task_id AND t.status = 'queued' AND t.parked_fence IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM lessor.queue AS q WHERE q.name = t.queue AND q.paused = 1)
   RETURNING t.id, t.repository_id, t.queue, t.rank, t.events, t.epoch
 ), l AS (
@@ -248,60 +265,66 @@ WITH l AS (
 DELETE FROM lessor.scope AS s USING l WHERE s.lease_id = l.id
 
 -- name: claim_write
--- Guarded by each task's epoch and state: fewer leases than decided end the transaction.
-WITH g AS MATERIALIZED (
-  SELECT * FROM json_to_recordset(:grants::json) AS x(
-    ord bigint, task_id bigint, epoch bigint, token_hash text, branch text, label text, fence bigint, hold_ms bigint)
-), u AS (
+-- Guarded by each task's epoch and state: fewer leases than decided end the transaction. The lease's id
+-- is drawn with the task's row, so that everything that follows is written from u alone: leases joined to
+-- their tasks again take the square of the batch.
+WITH u AS (
   UPDATE lessor.task AS t
   SET status = 'running', epoch = t.epoch + 1, attempts = t.attempts + 1, events = t.events + 1,
     branch = g.branch, parked_fence = NULL, parked_ms = NULL
-  FROM g
+  FROM json_to_recordset(:grants::json) AS g(
+    ord bigint, task_id bigint, epoch bigint, token_hash text, branch text, label text, fence bigint, hold_ms bigint)
   WHERE t.id = g.task_id AND t.epoch = g.epoch AND t.status = 'queued' AND t.waiting_on IS NULL
-  RETURNING t.id, t.epoch, t.events, t.rank, t.queue, t.limit_key, t.attempts, t.effects, t.progress,
-    g.ord, g.token_hash, g.branch, g.label, g.fence, g.hold_ms
+  RETURNING nextval('lessor.lease_id_seq') AS lease_id, t.id, t.epoch, t.events, t.rank, t.queue, t.limit_key,
+    t.attempts, t.effects, t.progress, g.ord, g.token_hash, g.branch, g.label, g.fence, :at_ms + g.hold_ms AS max_until_ms
 ), l AS (
-  INSERT INTO lessor.lease AS l (
-    kind, repository_id, task_id, epoch, worker_id, token_hash, fence, term, ttl_ms, granted_ms,
+  INSERT INTO lessor.lease (
+    id, kind, repository_id, task_id, epoch, worker_id, token_hash, fence, term, ttl_ms, granted_ms,
     renewed_ms, expires_ms, max_until_ms, queue, agent, limit_key, branch, label)
-  SELECT 'lease', :repository_id, u.id, u.epoch, :worker_id, u.token_hash, u.fence, :term, :ttl_ms, :at_ms,
-    :at_ms, :at_ms + :ttl_ms, :at_ms + u.hold_ms, u.queue, :agent, u.limit_key, u.branch, u.label
+  SELECT u.lease_id, 'lease', :repository_id, u.id, u.epoch, :worker_id, u.token_hash, u.fence, :term, :ttl_ms, :at_ms,
+    :at_ms, :at_ms + :ttl_ms, u.max_until_ms, u.queue, :agent, u.limit_key, u.branch, u.label
   FROM u
-  RETURNING l.id, l.task_id, l.expires_ms, l.max_until_ms
 ), s AS (
   INSERT INTO lessor.scope (lease_id, ord, repository_id, task_id, text, key, key_end, mode, pattern, ancestors, fence)
-  SELECT l.id, ts.ord, :repository_id, ts.task_id, ts.text, ts.key, ts.key_end, ts.mode, ts.pattern, ts.ancestors, u.fence
-  FROM l JOIN u ON u.id = l.task_id JOIN lessor.task_scope AS ts ON ts.task_id = l.task_id
+  SELECT u.lease_id, ts.ord, :repository_id, ts.task_id, ts.text, ts.key, ts.key_end, ts.mode, ts.pattern, ts.ancestors, u.fence
+  FROM u JOIN lessor.task_scope AS ts ON ts.task_id = u.id
 ), e AS (
   INSERT INTO lessor.event (task_id, n, at_ms, kind, epoch, facts)
   SELECT u.id, u.events, :at_ms, 'claimed', u.epoch, :facts FROM u
-), p AS (
-  UPDATE lessor.task AS t
-  SET waiting_on = coalesce(x.lease_id, l.id), parked_fence = coalesce(t.parked_fence, :fence),
-    parked_ms = coalesce(t.parked_ms, :at_ms)
-  FROM json_to_recordset(:parks::json) AS x(task_id bigint, lease_id bigint, behind bigint)
-  LEFT JOIN l ON l.task_id = x.behind
-  WHERE t.id = x.task_id AND t.status = 'queued' AND t.waiting_on IS NULL
 ), r AS (
   UPDATE lessor.repository AS r
   SET fence = :fence, floor_ms = greatest(r.floor_ms, :at_ms), turn = r.turn + 1
   WHERE r.id = :repository_id AND r.id > 0
 ), q AS (
   INSERT INTO lessor.request (actor, request_id, digest, answer, at_ms)
-  SELECT :actor, :request_id, :digest, x.answer, :at_ms
-  FROM (SELECT json_agg(l.id ORDER BY l.id)::text AS answer FROM l) AS x
-  WHERE x.answer IS NOT NULL
+  SELECT :actor, :request_id, :digest, json_agg(u.lease_id ORDER BY u.ord)::text, :at_ms FROM u HAVING count(*) > 0
 )
-SELECT l.id AS lease_id, u.id AS task_id, u.epoch, 1::bigint AS version, u.fence, :term::bigint AS term,
-  :ttl_ms::bigint AS ttl_ms, :at_ms::bigint AS granted_ms, l.expires_ms, l.max_until_ms, u.label, u.branch,
+SELECT u.lease_id, u.id AS task_id, u.epoch, 1::bigint AS version, u.fence, :term::bigint AS term,
+  :ttl_ms::bigint AS ttl_ms, :at_ms::bigint AS granted_ms, :at_ms + :ttl_ms AS expires_ms, u.max_until_ms, u.label, u.branch,
   :repository_id::bigint AS repository_id, u.queue, u.attempts, u.effects, u.progress,
   s.number, s.title, s.prompt, s.check_command, s.idempotency_key, s.strict,
   coalesce((SELECT json_agg(json_build_array(ts.text, ts.mode) ORDER BY ts.ord)
     FROM lessor.task_scope AS ts WHERE ts.task_id = u.id)::text, '[]') AS scopes,
   NULL::bigint AS ended_ms, u.rank, :at_ms::bigint AS now
-FROM (SELECT lessor.expect((SELECT count(*) FROM u), :wanted) AS found) AS checked
-LEFT JOIN (u JOIN l ON l.task_id = u.id JOIN lessor.submission AS s ON s.task_id = u.id) ON checked.found > 0
+FROM (SELECT lessor.expect(count(*), :wanted) AS found FROM u) AS checked
+CROSS JOIN u JOIN lessor.submission AS s ON s.task_id = u.id
+WHERE checked.found > 0
 ORDER BY u.ord
+
+-- name: park_tasks
+-- Tasks that wait leave every scan: on a live lease, or on the one that another task was just granted.
+UPDATE lessor.task AS t
+SET waiting_on = coalesce(x.lease_id, x.granted), parked_fence = coalesce(t.parked_fence, :fence),
+  parked_ms = coalesce(t.parked_ms, :at_ms)
+FROM (
+  SELECT p.task_id, p.lease_id, (
+    SELECT l.id FROM lessor.lease AS l WHERE l.task_id = p.behind AND l.kind = 'lease' AND l.ended_ms IS NULL
+  ) AS granted
+  FROM json_to_recordset(:parks::json) AS p(task_id bigint, lease_id bigint, behind bigint)
+  OFFSET 0
+) AS x
+WHERE t.id = x.task_id AND t.status = 'queued' AND t.waiting_on IS NULL
+RETURNING t.id AS task_id
 
 -- name: grants
 -- What a repeated request is answered with: its leases as they are now.

@@ -1,8 +1,10 @@
 -- name: claim_free
 -- Tasks without a repository need no repository lock: one statement claims them. Nothing is claimed
 -- while any limit is set: limits are counted under their rows' locks, by the long way round.
+-- The lease's id is drawn with the task's row, so that everything that follows is written from u alone:
+-- leases joined to their tasks again take the square of the batch.
 WITH c AS MATERIALIZED (
-  SELECT t.id, t.epoch, row_number() OVER () AS ord
+  SELECT t.id, t.epoch, row_number() OVER () - 1 AS ord
   FROM (
     SELECT t.id, t.epoch FROM lessor.task AS t
     WHERE t.queue = :queue AND t.repository_id = 0 AND t.status = 'queued' AND t.due = 1
@@ -16,39 +18,37 @@ WITH c AS MATERIALIZED (
     LIMIT :wanted
     FOR UPDATE OF t SKIP LOCKED
   ) AS t
-), locked AS MATERIALIZED (
-  SELECT count(*) AS found FROM c
 ), n AS MATERIALIZED (
-  SELECT lessor.ms() AS now FROM locked
+  SELECT lessor.ms() AS now, count(*) AS locked FROM c
 ), u AS (
   UPDATE lessor.task AS t
   SET status = 'running', epoch = t.epoch + 1, attempts = t.attempts + 1, events = t.events + 1
-  FROM c
+  FROM c CROSS JOIN n
   WHERE t.id = c.id AND t.epoch = c.epoch AND t.status = 'queued'
-  RETURNING t.id, t.epoch, t.events, t.rank, t.attempts, t.effects, t.progress, t.limit_key, c.ord
+  RETURNING nextval('lessor.lease_id_seq') AS lease_id, t.id, t.epoch, t.events, t.rank, t.attempts, t.effects,
+    t.progress, t.limit_key, c.ord, n.now, n.now + :ttl_ms AS expires_ms,
+    n.now + CASE WHEN t.progress = 1 THEN :hold_ms ELSE :ttl_ms END AS max_until_ms,
+    :label_head || t.id || ';epoch=' || t.epoch AS label
 ), l AS (
-  INSERT INTO lessor.lease AS l (
-    kind, repository_id, task_id, epoch, worker_id, token_hash, fence, term, ttl_ms, granted_ms,
+  INSERT INTO lessor.lease (
+    id, kind, repository_id, task_id, epoch, worker_id, token_hash, fence, term, ttl_ms, granted_ms,
     renewed_ms, expires_ms, max_until_ms, queue, agent, limit_key, label)
-  SELECT 'lease', 0, u.id, u.epoch, :worker_id, :token_hashes::json ->> (u.ord - 1)::int, 0, 0, :ttl_ms, n.now,
-    n.now, n.now + :ttl_ms, n.now + CASE WHEN u.progress = 1 THEN :hold_ms ELSE :ttl_ms END,
-    :queue, :agent, u.limit_key, :label_head || u.id || ';epoch=' || u.epoch
-  FROM u, n
-  RETURNING l.id, l.task_id, l.granted_ms, l.expires_ms, l.max_until_ms, l.label
+  SELECT u.lease_id, 'lease', 0, u.id, u.epoch, :worker_id, :token_hashes::json ->> u.ord::int, 0, 0, :ttl_ms,
+    u.now, u.now, u.expires_ms, u.max_until_ms, :queue, :agent, u.limit_key, u.label
+  FROM u
 ), e AS (
   INSERT INTO lessor.event (task_id, n, at_ms, kind, epoch, facts)
-  SELECT u.id, u.events, n.now, 'claimed', u.epoch, :facts FROM u, n
+  SELECT u.id, u.events, u.now, 'claimed', u.epoch, :facts FROM u
 ), r AS (
   INSERT INTO lessor.request (actor, request_id, digest, answer, at_ms)
-  SELECT :actor, :request_id, :digest, (SELECT json_agg(l.id ORDER BY l.id) FROM l)::text, n.now
-  FROM n, locked WHERE locked.found > 0
+  SELECT :actor, :request_id, :digest, json_agg(u.lease_id ORDER BY u.ord)::text, min(u.now) FROM u HAVING count(*) > 0
 )
-SELECT l.id AS lease_id, u.id AS task_id, u.epoch, 1::bigint AS version, 0::bigint AS fence, 0::bigint AS term,
-  :ttl_ms::bigint AS ttl_ms, l.granted_ms, l.expires_ms, l.max_until_ms, l.label, NULL::text AS branch,
+SELECT u.lease_id, u.id AS task_id, u.epoch, 1::bigint AS version, 0::bigint AS fence, 0::bigint AS term,
+  :ttl_ms::bigint AS ttl_ms, u.now AS granted_ms, u.expires_ms, u.max_until_ms, u.label, NULL::text AS branch,
   0::bigint AS repository_id, :queue::text AS queue, u.attempts, u.effects, u.progress,
   s.number, s.title, s.prompt, s.check_command, s.idempotency_key, s.strict, '[]' AS scopes,
-  NULL::bigint AS ended_ms, u.rank, n.now
-FROM u JOIN l ON l.task_id = u.id JOIN lessor.submission AS s ON s.task_id = u.id CROSS JOIN n
+  NULL::bigint AS ended_ms, u.rank, u.now
+FROM u JOIN lessor.submission AS s ON s.task_id = u.id
 ORDER BY u.ord
 
 -- name: note_lineage

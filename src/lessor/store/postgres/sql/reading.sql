@@ -22,7 +22,7 @@ LIMIT :most
 
 -- name: list_open_tasks
 SELECT t.id FROM lessor.task AS t
-WHERE t.repository_id = :repository_id AND t.status NOT IN ('succeeded', 'failed', 'cancelled')
+WHERE t.repository_id = :repository_id AND t.finished_ms IS NULL
 ORDER BY t.id
 LIMIT :most
 

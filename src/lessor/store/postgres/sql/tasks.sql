@@ -79,7 +79,7 @@ SELECT u.id, u.events, lessor.ms(), :kind, coalesce(:epoch::bigint, u.epoch), :f
 RETURNING n
 
 -- name: unfinished_by_key
-SELECT t.id AS task_id, x.unique_key, s.number
+SELECT t.id AS task_id, t.queue, t.unique_key, s.number
 FROM json_to_recordset(:rows::json) AS x(queue text, unique_key text)
 JOIN lessor.task AS t ON t.queue = x.queue AND t.unique_key = x.unique_key
   AND t.status NOT IN ('succeeded', 'failed', 'cancelled')
@@ -131,9 +131,9 @@ RETURNING l.id
 -- name: amend_task
 UPDATE lessor.task AS t
 SET rank = :rank, agent = :agent, limit_key = :limit_key, globs = :globs, needs_left = :needs_left,
-  waiting_on = NULL, events = t.events + 1
+  waiting_on = NULL
 WHERE t.id = :task_id AND t.status = :from_status
-RETURNING t.events, t.epoch
+RETURNING t.epoch
 
 -- name: amend_submission
 UPDATE lessor.submission SET title = :title, prompt = :prompt, check_command = :check_command, strict = :strict

@@ -108,8 +108,8 @@ CREATE INDEX task_ready ON task (queue, repository_id, rank, id)
   WHERE status = 'queued' AND due = 1 AND needs_left = 0 AND waiting_on IS NULL;
 CREATE INDEX task_due ON task (run_at_ms, id) WHERE status = 'queued' AND due = 0;
 CREATE INDEX task_waiting ON task (waiting_on, rank, id) WHERE waiting_on IS NOT NULL;
-CREATE INDEX task_parked ON task (repository_id, parked_fence, id) WHERE waiting_on IS NOT NULL;
-CREATE INDEX task_open ON task (repository_id, id) WHERE status NOT IN ('succeeded', 'failed', 'cancelled');
+CREATE INDEX task_parked ON task (repository_id, parked_fence, id) WHERE parked_fence IS NOT NULL;
+CREATE INDEX task_open ON task (repository_id, id) WHERE finished_ms IS NULL;
 CREATE UNIQUE INDEX task_one_unfinished_per_branch ON task (repository_id, branch)
   WHERE branch IS NOT NULL AND status NOT IN ('succeeded', 'failed', 'cancelled');
 CREATE UNIQUE INDEX task_one_unfinished_per_key ON task (queue, unique_key)
@@ -213,7 +213,7 @@ CREATE INDEX lease_drain ON lease (repository_id, id) WHERE ended_ms IS NOT NULL
 CREATE INDEX lease_live_by_queue ON lease (queue) WHERE kind = 'lease' AND ended_ms IS NULL;
 CREATE INDEX lease_live_by_agent ON lease (agent) WHERE kind = 'lease' AND ended_ms IS NULL;
 CREATE INDEX lease_live_by_key ON lease (limit_key) WHERE kind = 'lease' AND ended_ms IS NULL AND limit_key IS NOT NULL;
-CREATE INDEX lease_by_task ON lease (task_id, id) WHERE kind <> 'lease';
+CREATE INDEX lease_by_task ON lease (task_id, id) WHERE kind <> 'lease' AND ended_ms IS NULL;
 
 CREATE TRIGGER lease_stays_ended BEFORE UPDATE OF ended_ms, expires_ms ON lease
 WHEN OLD.ended_ms IS NOT NULL AND (NEW.ended_ms IS NOT OLD.ended_ms OR NEW.expires_ms <> OLD.expires_ms)

@@ -46,6 +46,11 @@ SELECT id FROM repository WHERE id = :repository_id
 SELECT id, fence, term, floor_ms, fold_case, normalize
 FROM repository WHERE id = :repository_id AND id > 0
 
+-- name: turn_repository
+-- For whoever removed scope rows and grants nothing: at snapshot isolation a row that was only locked
+-- lets two overlapping claims through.
+UPDATE repository SET turn = turn + 1 WHERE id = :repository_id AND id > 0 RETURNING turn
+
 -- name: promote_due
 UPDATE task SET due = 1, queued_ms = max(queued_ms, run_at_ms)
 WHERE id IN (
@@ -91,21 +96,43 @@ LIMIT :most
 -- name: drain
 -- SQLite has no data-modifying CTE, so the leases of this pass are picked into a table of the connection.
 DELETE FROM picked;
-INSERT INTO picked (lease_id)
-SELECT l.id FROM lease AS l
-WHERE l.repository_id = :repository_id AND l.ended_ms IS NOT NULL AND l.drained = 0
-ORDER BY l.id LIMIT :most;
+INSERT INTO picked (lease_id, ord)
+SELECT d.id, (SELECT count(*) FROM (SELECT 1 FROM task AS t WHERE t.waiting_on = d.id LIMIT :wake))
+FROM (
+  SELECT l.id FROM lease AS l
+  WHERE l.repository_id = :repository_id AND l.ended_ms IS NOT NULL AND l.drained = 0
+  ORDER BY l.id LIMIT :most
+) AS d;
 DELETE FROM scope WHERE lease_id IN (SELECT lease_id FROM picked);
-UPDATE picked SET ord = (
-  SELECT count(*) FROM (SELECT 1 FROM task AS t WHERE t.waiting_on = picked.lease_id LIMIT :wake));
 UPDATE task SET waiting_on = NULL
 WHERE id IN (
   SELECT t.id FROM picked AS p JOIN task AS t ON t.id IN (
     SELECT w.id FROM task AS w WHERE w.waiting_on = p.lease_id ORDER BY w.rank, w.id LIMIT :wake)
   WHERE p.ord > 0);
 UPDATE lease SET drained = 1 WHERE id IN (SELECT lease_id FROM picked WHERE ord < :wake);
-UPDATE repository SET turn = turn + 1 WHERE id = :repository_id AND EXISTS (SELECT 1 FROM picked);
-SELECT count(*) AS drained, coalesce(sum(ord), 0) AS woken FROM picked;
+SELECT (SELECT count(*) FROM picked) AS drained, (SELECT coalesce(sum(ord), 0) FROM picked) AS woken,
+  EXISTS (SELECT 1 FROM task AS t WHERE t.status = 'queued' AND t.due = 0 AND t.run_at_ms <= :now) AS due,
+  EXISTS (
+    SELECT 1 FROM lease AS l
+    WHERE l.repository_id = :repository_id AND l.ended_ms IS NULL AND l.expires_ms <= :now) AS lapsed,
+  o.task_id AS parked, o.parked_fence, o.parked_ms, o.overtake_limit, o.overtake_ms,
+  EXISTS (
+    SELECT 1 FROM lease AS l
+    WHERE l.repository_id = :repository_id AND l.kind = 'reservation' AND l.ended_ms IS NULL) AS reserved
+FROM (SELECT 1) LEFT JOIN (
+  SELECT t.id AS task_id, t.parked_fence, t.parked_ms,
+    coalesce(q.overtake_limit, 20) AS overtake_limit, coalesce(q.overtake_ms, 600000) AS overtake_ms
+  FROM task AS t LEFT JOIN queue AS q ON q.name = t.queue
+  WHERE t.repository_id = :repository_id AND t.parked_fence IS NOT NULL AND coalesce(q.paused, 0) = 0
+    AND (t.agent IS NULL AND t.capabilities IS NULL OR EXISTS (
+        SELECT 1 FROM worker AS w
+        WHERE w.retired_ms IS NULL AND (t.agent IS NULL OR w.kind = t.agent)
+          AND NOT EXISTS (
+            SELECT 1 FROM json_each(coalesce(t.capabilities, '[]')) AS j
+            WHERE j.value NOT IN (SELECT value FROM json_each(w.capabilities)))))
+  ORDER BY t.parked_fence, t.id
+  LIMIT 1
+) AS o;
 
 -- name: candidates
 -- Ready tasks in order, each with one lease that blocks it where both sides are plain paths. CROSS JOIN
@@ -150,7 +177,7 @@ SELECT c.id AS task_id, c.epoch, c.rank, c.agent, c.limit_key, c.branch, c.progr
   EXISTS (SELECT 1 FROM lease AS o WHERE o.task_id = c.id AND o.kind <> 'lease' AND o.ended_ms IS NULL) AS has_own,
   EXISTS (SELECT 1 FROM scope AS g WHERE g.repository_id = :repository_id AND g.pattern IS NOT NULL) AS live_globs,
   EXISTS (SELECT 1 FROM usage_limit) AS limited,
-  max(:now, (SELECT r.floor_ms FROM repository AS r WHERE r.id = :repository_id)) AS now
+  :now AS now
 FROM c JOIN submission AS s ON s.task_id = c.id
 ORDER BY c.rank, c.id
 
@@ -178,24 +205,6 @@ FROM (
 )
 WHERE place <= :most
 
--- name: oldest_parked
--- Whose turn may have to be reserved: the one parked longest that a live worker could do.
-SELECT t.id AS task_id, t.rank, t.parked_fence, t.parked_ms,
-  coalesce(q.overtake_limit, 20) AS overtake_limit, coalesce(q.overtake_ms, 600000) AS overtake_ms,
-  CASE WHEN EXISTS (
-    SELECT 1 FROM lease AS l
-    WHERE l.repository_id = :repository_id AND l.kind = 'reservation' AND l.ended_ms IS NULL) THEN 1 ELSE 0 END AS reserved
-FROM task AS t LEFT JOIN queue AS q ON q.name = t.queue
-WHERE t.repository_id = :repository_id AND t.waiting_on IS NOT NULL AND coalesce(q.paused, 0) = 0
-  AND (t.agent IS NULL AND t.capabilities IS NULL OR EXISTS (
-    SELECT 1 FROM worker AS w
-    WHERE w.retired_ms IS NULL AND (t.agent IS NULL OR w.kind = t.agent)
-      AND NOT EXISTS (
-        SELECT 1 FROM json_each(coalesce(t.capabilities, '[]')) AS j
-        WHERE j.value NOT IN (SELECT value FROM json_each(w.capabilities)))))
-ORDER BY t.parked_fence, t.id
-LIMIT 1
-
 -- name: lock_queue
 -- BEGIN IMMEDIATE holds every row.
 SELECT q.paused FROM task AS t JOIN queue AS q ON q.name = t.queue WHERE t.id = :task_id
@@ -206,7 +215,7 @@ DELETE FROM picked;
 INSERT INTO picked (lease_id, task_id)
 SELECT coalesce((SELECT q.seq FROM sqlite_sequence AS q WHERE q.name = 'lease'), 0) + 1, t.id
 FROM task AS t
-WHERE t.id = :task_id AND t.status = 'queued' AND t.waiting_on IS NOT NULL
+WHERE t.id = :task_id AND t.status = 'queued' AND t.parked_fence IS NOT NULL
   AND NOT EXISTS (SELECT 1 FROM queue AS q WHERE q.name = t.queue AND q.paused = 1);
 INSERT INTO lease (
   id, kind, repository_id, task_id, epoch, fence, term, ttl_ms, granted_ms, renewed_ms, expires_ms, max_until_ms,
@@ -258,14 +267,6 @@ SELECT p.lease_id, ts.ord, :repository_id, ts.task_id, ts.text, ts.key, ts.key_e
 FROM picked AS p CROSS JOIN task_scope AS ts ON ts.task_id = p.task_id;
 INSERT INTO event (task_id, n, at_ms, kind, epoch, facts)
 SELECT t.id, t.events, :at_ms, 'claimed', t.epoch, :facts FROM picked AS p JOIN task AS t ON t.id = p.task_id;
-UPDATE task SET waiting_on = coalesce(x.lease_id, x.granted), parked_fence = coalesce(parked_fence, :fence),
-  parked_ms = coalesce(parked_ms, :at_ms)
-FROM (
-  SELECT j.value ->> 'task_id' AS task_id, j.value ->> 'lease_id' AS lease_id,
-    (SELECT l.id FROM lease AS l WHERE l.task_id = j.value ->> 'behind' AND l.kind = 'lease' AND l.ended_ms IS NULL) AS granted
-  FROM json_each(:parks) AS j
-) AS x
-WHERE task.id = x.task_id AND task.status = 'queued' AND task.waiting_on IS NULL;
 UPDATE repository SET fence = :fence, floor_ms = max(floor_ms, :at_ms), turn = turn + 1
 WHERE id = :repository_id AND id > 0;
 INSERT INTO request (actor, request_id, digest, answer, at_ms)
@@ -279,6 +280,19 @@ SELECT p.lease_id, t.id AS task_id, t.epoch, 1 AS version, l.fence, l.term, l.tt
 FROM picked AS p JOIN lease AS l ON l.id = p.lease_id JOIN task AS t ON t.id = p.task_id
 JOIN submission AS s ON s.task_id = t.id
 ORDER BY p.ord;
+
+-- name: park_tasks
+-- Tasks that wait leave every scan: on a live lease, or on the one that another task was just granted.
+UPDATE task SET waiting_on = coalesce(x.lease_id, x.granted), parked_fence = coalesce(parked_fence, :fence),
+  parked_ms = coalesce(parked_ms, :at_ms)
+FROM (
+  SELECT j.value ->> 'task_id' AS task_id, j.value ->> 'lease_id' AS lease_id, (
+    SELECT l.id FROM lease AS l WHERE l.task_id = j.value ->> 'behind' AND l.kind = 'lease' AND l.ended_ms IS NULL
+  ) AS granted
+  FROM json_each(:parks) AS j
+) AS x
+WHERE task.id = x.task_id AND task.status = 'queued' AND task.waiting_on IS NULL
+RETURNING id AS task_id
 
 -- name: grants
 -- What a repeated request is answered with: its leases as they are now.

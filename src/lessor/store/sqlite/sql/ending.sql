@@ -6,7 +6,7 @@ SELECT l.id, l.task_id, l.epoch, x.value
 FROM json_each(:rows) AS x
 JOIN lease AS l ON l.task_id = x.value ->> 'task_id' AND l.epoch = x.value ->> 'epoch' AND l.kind = 'lease'
 WHERE l.worker_id = x.value ->> 'worker_id' AND l.token_hash = x.value ->> 'token_hash'
-  AND l.ended_ms IS NULL AND :now < l.expires_ms;
+  AND l.version = x.value ->> 'version' AND l.ended_ms IS NULL AND :now < l.expires_ms;
 UPDATE lease SET ended_ms = :now, end_reason = 'completed', end_digest = p.asked ->> 'digest',
   result = p.asked ->> 'result', drained = CASE WHEN repository_id = 0 THEN 1 ELSE 0 END
 FROM picked AS p WHERE lease.id = p.lease_id;
@@ -26,7 +26,7 @@ SELECT x.value ->> 'ord' AS ord, p.lease_id IS NOT NULL AS done, l.id AS lease_i
   EXISTS (SELECT 1 FROM dependency AS d WHERE d.needs_id = p.task_id)
     OR EXISTS (SELECT 1 FROM task AS w WHERE w.waiting_on = l.id) AS wakes
 FROM json_each(:rows) AS x
-LEFT JOIN lease AS l ON l.task_id = x.value ->> 'task_id' AND l.epoch = x.value ->> 'epoch' AND l.kind = 'lease'
+JOIN lease AS l ON l.task_id = x.value ->> 'task_id' AND l.epoch = x.value ->> 'epoch' AND l.kind = 'lease'
 LEFT JOIN picked AS p ON p.lease_id = l.id
 ORDER BY x.key;
 
@@ -53,7 +53,7 @@ ORDER BY x.key;
 SELECT x.value ->> 'ord' AS ord, l.id AS lease_id, x.value ->> 'task_id' AS task_id, x.value ->> 'epoch' AS epoch,
   coalesce(l.worker_id = x.value ->> 'worker_id' AND l.token_hash = x.value ->> 'token_hash', 0) AS mine,
   l.repository_id, l.fence, l.ended_ms, l.end_reason, l.end_digest, l.expires_ms, t.status, t.effects, t.charged,
-  t.max_attempts, t.same_errors, t.error_print, s.idempotency_key IS NOT NULL AS keyed, l.worker_id, :now AS now
+  t.max_attempts, t.same_errors, t.error_print, s.idempotency_key IS NOT NULL AS keyed, l.worker_id, l.version, :now AS now
 FROM json_each(:rows) AS x
 LEFT JOIN lease AS l ON l.task_id = x.value ->> 'task_id' AND l.epoch = x.value ->> 'epoch' AND l.kind = 'lease'
 LEFT JOIN task AS t ON t.id = x.value ->> 'task_id'
@@ -63,7 +63,7 @@ ORDER BY x.key
 -- name: lock_live_leases
 SELECT x.key + 1 AS ord, l.id AS lease_id, x.value AS task_id, coalesce(l.epoch, t.epoch) AS epoch, 1 AS mine,
   t.repository_id, l.fence, l.ended_ms, l.end_reason, l.end_digest, l.expires_ms, t.status, t.effects, t.charged,
-  t.max_attempts, t.same_errors, t.error_print, s.idempotency_key IS NOT NULL AS keyed, l.worker_id, :now AS now
+  t.max_attempts, t.same_errors, t.error_print, s.idempotency_key IS NOT NULL AS keyed, l.worker_id, l.version, :now AS now
 FROM json_each(:tasks) AS x
 LEFT JOIN lease AS l ON l.task_id = x.value AND l.kind = 'lease' AND l.ended_ms IS NULL
 LEFT JOIN task AS t ON t.id = x.value

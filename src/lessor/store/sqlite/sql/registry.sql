@@ -52,7 +52,7 @@ SELECT name, paused, wait_max_ms, overtake_limit, overtake_ms FROM queue WHERE n
 -- name: queues
 SELECT q.name, coalesce(r.paused, 0) AS paused, coalesce(r.wait_max_ms, 3600000) AS wait_max_ms,
   coalesce(r.overtake_limit, 20) AS overtake_limit, coalesce(r.overtake_ms, 600000) AS overtake_ms
-FROM (SELECT name FROM queue UNION SELECT DISTINCT queue FROM task WHERE status NOT IN ('succeeded', 'failed', 'cancelled')) AS q
+FROM (SELECT name FROM queue UNION SELECT DISTINCT queue FROM task WHERE finished_ms IS NULL) AS q
 LEFT JOIN queue AS r ON r.name = q.name
 ORDER BY q.name
 
