@@ -46,8 +46,8 @@ def open_store(
     url: str, *, clock: Clock | None = None, host_id: str = "", listen_dsn: str | None = None
 ) -> Store:
     """The store alone; drivers are imported only for the kind that is asked for."""
-    scheme, _, rest = url.partition("://")
-    if not rest:
+    scheme, mark, rest = url.partition("://")
+    if not mark:
         scheme, rest = "sqlite", url
     if not rest or "\0" in rest:
         raise InvalidError(

@@ -18,6 +18,7 @@ Record = Mapping[str, Any]
 NARROW = 80
 _RAW = re.compile(r"[^ -~]")
 _HIGHEST_SHORT = 0xFFFF
+_PIECE = 4_096
 
 
 class Format(StrEnum):
@@ -47,9 +48,7 @@ def write_lines(lines: Iterable[Line], stream: TextIO | None = None) -> None:
     """Write lines for people, to standard output unless told otherwise."""
     target = stream or sys.stdout
     colour = wants_colour(target)
-    text = "".join(f"{painted(line, colour=colour)}\n" for line in lines)
-    target.write(_encodable(text, target))
-    target.flush()
+    _write("".join(f"{painted(line, colour=colour)}\n" for line in lines), target)
 
 
 def write_record(record: Record, form: Format) -> None:
@@ -69,9 +68,7 @@ def write_records(records: Sequence[Record], form: Format) -> None:
 def write_json(value: object, *, indent: int | None, stream: TextIO | None = None) -> None:
     """Write a value as JSON that is readable and can't steer a terminal."""
     text = json.dumps(value, ensure_ascii=False, indent=indent, default=_plain)
-    target = stream or sys.stdout
-    target.write(_encodable(_escaped(text), target) + "\n")
-    target.flush()
+    _write(_escaped(text) + "\n", stream or sys.stdout)
 
 
 def _plain(value: object) -> object:
@@ -90,9 +87,13 @@ def _escaped(text: str) -> str:
     )
 
 
-def _encodable(text: str, stream: TextIO) -> str:
+def _write(text: str, stream: TextIO) -> None:
     encoding = stream.encoding or "utf-8"
-    return text.encode(encoding, "backslashreplace").decode(encoding)
+    safe = text.encode(encoding, "backslashreplace").decode(encoding)
+    # Piece by piece: when a reader goes away in the middle of one large write, Python 3.11 takes
+    # the part that got through for the whole, and nobody hears of the closed pipe.
+    stream.writelines(safe[start : start + _PIECE] for start in range(0, len(safe), _PIECE))
+    stream.flush()
 
 
 __all__ = [

@@ -44,6 +44,7 @@ def own_worker(
     made = registry.add_worker(wanted).id
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.touch(mode=0o600)
     draft.write_text(f"{made}\n", encoding="ascii")
     draft.replace(path)
     return made
