@@ -48,7 +48,7 @@ def main() -> int:
         clock=SystemClock(),
         options=RunOptions(
             command=tuple(config["command"]),
-            agent=config.get("agent", "claude"),
+            agent=config.get("name", "claude"),
             kind="claude",
             workers=config.get("workers", 1),
             terms=terms_for(config.get("ttl_ms", 300_000)),

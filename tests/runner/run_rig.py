@@ -224,7 +224,7 @@ class RunRig:
 
     def worktree(self, task: str, *, epoch: int = 1) -> Path:
         """Where the epoch's worktree is or was made."""
-        found = [w for w in self.lessor.workspaces.of_task(task, gone=True)]
+        found = self.lessor.workspaces.of_task(task, gone=True)
         return Path(next(w.path for w in found if f"-e{epoch}" in w.path))
 
     def signal(self, pid: int, number: signal.Signals) -> None:

@@ -10,7 +10,8 @@ from lessor.model.retry import RetryPolicy
 from lessor.model.task import Task
 from lessor.model.waiting import Cause, Why
 from lessor.runner.desk import Desk
-from lessor.runner.host import Presence, ProcessIdentity, presence
+from lessor.runner.host import Presence
+from lessor.runner.witness import worker_presence
 from lessor.service.reading import LeaseRecord
 
 MOST_LOOKED_AT = 200
@@ -82,10 +83,10 @@ class Coming:
                 return False
 
     def _runs_out(self, task: Task, own: Collection[str]) -> bool:
-        """Whether its holder is dead, or ours and idle: then the lease only has to run out."""
+        """Whether its lease has run out, or only has to: its holder is dead, or ours and idle."""
         leases = self._desk.lessor.leases.leases(task=task.id, live=True)
         return any(
-            lease.worker in own or self._is_dead(lease)
+            not lease.live or lease.worker in own or self._is_dead(lease)
             for lease in leases
             if lease.worker is not None
         )
@@ -121,16 +122,7 @@ class Coming:
 
     def _is_dead(self, lease: LeaseRecord) -> bool:
         worker = self._desk.lessor.registry.worker(str(lease.worker))
-        if worker.pid is None or worker.start_ticks is None:
-            return False
-        identity = ProcessIdentity(
-            host_id=worker.host_id,
-            boot_id=worker.boot_id,
-            pid_namespace=worker.pid_namespace,
-            pid=worker.pid,
-            start_ticks=worker.start_ticks,
-        )
-        return presence(identity, self._desk.host).presence is Presence.GONE
+        return worker_presence(worker, self._desk.host).presence is Presence.GONE
 
     def _is_soon(self, at_ms: int | None) -> bool:
         return at_ms is not None and at_ms - self._desk.lessor.now_ms() <= LONGEST_DELAY_MS

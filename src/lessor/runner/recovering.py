@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from lessor.errors import LessorError, NotFoundError, TransitionRefusedError
+from lessor.errors import LessorError, TransitionRefusedError
 from lessor.model.workspace import Workspace, WorkspaceState
 from lessor.runner.desk import Desk
-from lessor.runner.host import Presence, Sighting
+from lessor.runner.host import Presence
 from lessor.runner.lease_file import forget_holder, lease_file
 from lessor.runner.noting import NoteKind
 from lessor.runner.salvaging import keep, move
-from lessor.runner.witness import agent_presence, runner_presence
+from lessor.runner.witness import holder_presence
 from lessor.service.reading import LeaseRecord
 
 _UNSETTLED = frozenset({WorkspaceState.RESERVED, WorkspaceState.PRESENT})
@@ -23,7 +23,11 @@ def recover(desk: Desk) -> int:
     A lease whose agent lives, or of which nothing is known, is left to its term: a supervisor that
     outlived its runner ends it by itself.
     """
-    found = sum(_end_if_gone(desk, lease) for lease in _live_here(desk))
+    found = 0
+    for lease in _live_here(desk):
+        if _end_if_gone(desk, lease):
+            forget_holder(lease_file(desk.tokens_dir, lease.id))
+            found += 1
     for workspace in desk.lessor.workspaces.on_host(desk.host.id, repository=desk.repository):
         if workspace.state in _UNSETTLED:
             found += _settle(desk, workspace)
@@ -38,34 +42,23 @@ def _live_here(desk: Desk) -> list[LeaseRecord]:
 
 
 def _end_if_gone(desk: Desk, lease: LeaseRecord) -> bool:
-    sighting = _sighting(desk, lease)
+    sighting = holder_presence(desk, lease)
     if sighting.presence is not Presence.GONE:
         return False
     try:
         desk.lessor.leases.end_gone(lease.task, epoch=lease.epoch, proof=sighting.reason)
     except TransitionRefusedError:
         return False  # it ran out, or its supervisor was first
-    forget_holder(lease_file(desk.tokens_dir, lease.id))
     _say(desk, lease, f"was running ({sighting.reason}); doesn't count as an attempt")
     return True
-
-
-def _sighting(desk: Desk, lease: LeaseRecord) -> Sighting:
-    run_dir = desk.run_dir(lease.id)
-    sighting = agent_presence(run_dir, desk.host)
-    if sighting.presence is not Presence.UNKNOWN or lease.worker is None:
-        return sighting
-    with suppress(NotFoundError):
-        worker = desk.lessor.registry.worker(lease.worker)
-        return runner_presence(run_dir, worker, desk.host)
-    return sighting
 
 
 def _settle(desk: Desk, workspace: Workspace) -> bool:
     """Save what a workspace holds whose lease is over; whether there was something to settle."""
     lease = _lease_of(desk, workspace)
-    if lease is not None and lease.live:
-        return False
+    known = Presence.GONE if lease is None else holder_presence(desk, lease).presence
+    if known is Presence.ALIVE or (lease is not None and lease.live):
+        return False  # its own runner keeps what it holds
 
     def tell(kind: NoteKind, text: str = "", /, **more: str | int) -> None:
         if lease is not None:
@@ -73,7 +66,8 @@ def _settle(desk: Desk, workspace: Workspace) -> bool:
         desk.note(kind, text, epoch=workspace.epoch, **more)
 
     keep(desk, workspace, tell=tell)
-    move(desk, workspace, WorkspaceState.DIRTY, why="found after its run ended")
+    if known is Presence.GONE:
+        move(desk, workspace, WorkspaceState.DIRTY, why="found after its run ended")
     if lease is not None:
         forget_holder(lease_file(desk.tokens_dir, lease.id))
     return True

@@ -1,52 +1,45 @@
-"""What this host knows of an agent's processes from its supervisor's report."""
+"""What this host knows of who held a lease: the agent by its supervisor's report, the runner itself.
+
+Only GONE frees anything, and of the whole: an agent that has ended may have a runner that checks
+its result, commits in its worktree and is about to complete.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from lessor.model.lease import LeaseEnd
+from lessor.errors import NotFoundError
 from lessor.model.worker import Worker
 from lessor.model.workspace import Workspace, WorkspaceState
 from lessor.runner.desk import Desk
 from lessor.runner.host import Host, Presence, ProcessIdentity, Sighting, presence
 from lessor.runner.report import EventKind, read_report
+from lessor.service.reading import LeaseRecord
 
-REPORTS = "report-*"
 SETUP_LOG = "setup.log"
-
-_BY_ITS_HOLDER = frozenset(
-    {LeaseEnd.GONE, LeaseEnd.RELEASED, LeaseEnd.FAILED, LeaseEnd.ASKED, LeaseEnd.COMPLETED}
-)
+_STARTED = "report-*"
+_REPORTS = "report-*.jsonl"
 
 
 def agent_presence(run_dir: Path, here: Host) -> Sighting:
-    """Whether anything of the run in `run_dir` may still live; only GONE frees anything.
+    """Whether anything of the agents that were started in `run_dir` may still live.
 
     A report that says "gone" is the supervisor's own proof. Else both the supervisor and the agent
     have to be gone, and an agent may have left descendants that only the supervisor knew of: after
     the supervisor's own death that is unknown, unless the host has booted again.
     """
-    reports = sorted(run_dir.glob("report-*.jsonl"))
-    if not reports:
-        return Sighting(presence=Presence.UNKNOWN, reason="no report of it is here")
     known = Sighting(presence=Presence.UNKNOWN, reason="no report of it is here")
-    for report in reports:
+    for report in sorted(run_dir.glob(_REPORTS)):
         known = _of_report(report, here)
         if known.presence is not Presence.GONE:
             return known
     return known
 
 
-def runner_presence(run_dir: Path, worker: Worker, here: Host) -> Sighting:
-    """Whether a runner that had started no agent yet may still live, or its setup command.
-
-    A supervisor's files appear before it does, so that where none lies no agent was ever started.
-    A setup command outlives its runner: once one was started, nothing is known.
-    """
-    if not worker.heartbeat or worker.pid is None or worker.start_ticks is None:
-        return Sighting(presence=Presence.UNKNOWN, reason="it isn't a runner's")
-    if any(run_dir.glob(REPORTS)) or (run_dir / SETUP_LOG).exists():
-        return Sighting(presence=Presence.UNKNOWN, reason="something was started under it")
+def worker_presence(worker: Worker, here: Host) -> Sighting:
+    """Whether the process lives that registered as this worker."""
+    if worker.pid is None or worker.start_ticks is None:
+        return Sighting(presence=Presence.UNKNOWN, reason="it isn't a process's")
     identity = ProcessIdentity(
         host_id=worker.host_id,
         boot_id=worker.boot_id,
@@ -54,29 +47,59 @@ def runner_presence(run_dir: Path, worker: Worker, here: Host) -> Sighting:
         pid=worker.pid,
         start_ticks=worker.start_ticks,
     )
-    sighting = presence(identity, here)
-    reason = f"its runner had started no agent: {sighting.reason}"
-    return Sighting(presence=sighting.presence, reason=reason)
+    return presence(identity, here)
+
+
+def holder_presence(desk: Desk, lease: LeaseRecord) -> Sighting:
+    """Whether anything of a lease's holder may still act: its runner, its agents, its setup.
+
+    A supervisor's files appear before it does, so that where none lies no agent was ever started.
+    A setup command outlives its runner: once one was started, nothing is known of it.
+    """
+    runner = _runner_of(desk, lease)
+    if runner.presence is not Presence.GONE:
+        return runner
+    run_dir = desk.run_dir(lease.id)
+    if any(run_dir.glob(_STARTED)):
+        return agent_presence(run_dir, desk.host)
+    if (run_dir / SETUP_LOG).exists():
+        return Sighting(presence=Presence.UNKNOWN, reason="its setup may still run")
+    reason = f"its runner had started no agent: {runner.reason}"
+    return Sighting(presence=Presence.GONE, reason=reason)
 
 
 def is_over(desk: Desk, workspace: Workspace) -> bool:
-    """Whether the process that worked there is known to have ended; unknown is no."""
+    """Whether all who worked there are known to be done with it; unknown is no.
+
+    A runner that puts a worktree down says so by its state, before it ends the lease.
+    """
     for lease in desk.lessor.leases.leases(task=workspace.task):
         if lease.epoch == workspace.epoch and lease.workspace == workspace.id:
-            run_dir = desk.run_dir(lease.id)
-            if agent_presence(run_dir, desk.host).presence is Presence.GONE:
-                return True
-            # A token can be used by hand while the agent runs: without a word of its supervisor
-            # only an end that its runner itself sent counts, and then none was started or left.
-            return lease.end in _BY_ITS_HOLDER and not _may_be_watched(run_dir, desk.host)
-    # Reserved and never attached: no agent was ever started in it.
+            if workspace.state is WorkspaceState.DIRTY:
+                return not _may_be_watched(desk.run_dir(lease.id), desk.host)
+            return holder_presence(desk, lease).presence is Presence.GONE
+    # Reserved and never attached: nobody was ever in it.
     return workspace.state is WorkspaceState.RESERVED
 
 
+def _runner_of(desk: Desk, lease: LeaseRecord) -> Sighting:
+    unknown = Sighting(presence=Presence.UNKNOWN, reason="its worker isn't known")
+    if lease.worker is None:
+        return unknown
+    try:
+        return worker_presence(desk.lessor.registry.worker(lease.worker), desk.host)
+    except NotFoundError:
+        return unknown
+
+
 def _may_be_watched(run_dir: Path, here: Host) -> bool:
+    """Whether an agent was started of whose end nobody has told.
+
+    Where a host can't follow what detaches, the end of the agent itself is all that can be known.
+    """
     unfinished = (
         report
-        for report in run_dir.glob("report-*.jsonl")
+        for report in run_dir.glob(_REPORTS)
         if all(event.kind is not EventKind.UNPROVEN for event in read_report(str(report)))
     )
     return any(_of_report(report, here).presence is not Presence.GONE for report in unfinished)
