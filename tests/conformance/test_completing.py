@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from builders import TTL, Yard, zombie
 from lessor.errors import LeaseLostError
-from lessor.model.grant import Reach, Result
+from lessor.model.grant import Failure, Reach, Result
 from lessor.model.task import Stage
 
 
@@ -44,6 +46,24 @@ def test_a_repeated_completion_gets_the_same_answer(yard: Yard) -> None:
     )
     assert yard.kinds(grant.task).count("completed") == 1
     assert "late" not in yard.kinds(grant.task)
+
+
+def test_of_two_clones_of_a_holder_only_the_one_that_renewed_last_can_end_the_lease(
+    yard: Yard,
+) -> None:
+    grant = yard.running("a")
+    renewed = yard.lessor.leases.renew_one(grant.holder)
+    for late in (
+        lambda: yard.complete(grant),
+        lambda: yard.lessor.leases.fail(grant.holder, Failure(error="stale")),
+        lambda: yard.lessor.leases.release(grant.holder),
+        lambda: yard.lessor.leases.ask(grant.holder, "stale?"),
+    ):
+        error = yard.refused(late)
+        assert (error.code, "changed meanwhile" in str(error)) == ("lease_lost", True)
+    newest = replace(grant.holder, version=renewed.version)
+    yard.lessor.leases.complete_one(newest, Result(said="the newest"))
+    assert yard.lessor.tasks.task(grant.task).said == "the newest"
 
 
 def test_a_second_completion_with_another_result_is_evidence(yard: Yard) -> None:

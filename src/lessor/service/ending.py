@@ -15,7 +15,6 @@ from typing import TypeVar
 from lessor.errors import InvalidError, LeaseLostError
 from lessor.ids import Chance, new_request_id
 from lessor.model.grant import Ended, Failure, Renewed, Result
-from lessor.model.label import MAX_EPOCH
 from lessor.model.lease import Holder, LeaseEnd, is_live
 from lessor.model.lifecycle import TaskEvent, TaskState, next_state
 from lessor.model.recovery import RecoveryRule, decide_recovery
@@ -26,7 +25,7 @@ from lessor.service.proof import guard, known_version
 from lessor.service.refusing import keep_late, lease_lost
 from lessor.service.results import pack_result
 from lessor.service.rows import CompletedRow, LockedRow, RenewedRow, pack, pack_facts
-from lessor.service.wording import check_count, check_name, check_several
+from lessor.service.wording import check_name, check_several
 from lessor.store import Store, Transaction
 
 HOLD_MS = 4 * 3_600_000

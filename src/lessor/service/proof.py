@@ -32,3 +32,11 @@ def guard(naming: Naming, holder: Holder, place: int = 0) -> dict[str, Any]:
         "worker_id": naming.worker_row(holder.worker),
         "token_hash": token_hash(check_text(holder.token, "token", longest=LONGEST_TOKEN)),
     }
+
+
+def known_version(holder: Holder) -> int:
+    """The lease's version that the holder knows: renewals and ends are refused at any other.
+
+    A widening isn't: it is made beside a heartbeat, whose newest version it can't know.
+    """
+    return check_count(holder.version, "version", low=1, high=MAX_EPOCH)
