@@ -144,6 +144,10 @@ class Yard:
             more.setdefault("repository", self.repository.id)
         return self.lessor.tasks.submit([NewTask(title=title, **more)])[0]
 
+    def asked(self, title: str = "work", **more: Any) -> NewTask:
+        """A wish for a task in the repository, not submitted."""
+        return NewTask(**{"title": title, "repository": self.repository.id, **more})
+
     def request(self, **more: Any) -> ClaimRequest:
         """A claim in the repository with a lease of a minute."""
         values: dict[str, Any] = {

@@ -64,13 +64,14 @@ class Registry:
 
     def add_checkout(self, repository: str, *, host_id: str, common_dir: str) -> None:
         """Record where a clone of the repository lies; recorded again, it stays one."""
+        check_text(host_id, "host id", longest=LONGEST_NAME)
+        check_text(common_dir, "common directory", longest=LONGEST_TEXT, empty=False)
+        self.repository(repository)
         self._store.once(
             "put_checkout",
             repository_id=self._naming.repository_row(repository),
-            host_id=check_text(host_id, "host id", longest=LONGEST_NAME),
-            common_dir=check_text(
-                common_dir, "common directory", longest=LONGEST_TEXT, empty=False
-            ),
+            host_id=host_id,
+            common_dir=common_dir,
         )
 
     def repository(self, repository: str) -> Repository:
@@ -88,7 +89,10 @@ class Registry:
     def checkouts(self, repository: str) -> list[tuple[str, str]]:
         """Where clones of the repository lie: (host id, common directory) each."""
         row = self._naming.repository_row(repository)
-        return [(str(r[2]), str(r[3])) for r in self._store.read("checkouts", repository_id=row)]
+        found = self._store.read("checkouts", repository_id=row)
+        if not found:
+            self.repository(repository)  # no clone is known, or no such repository
+        return [(str(r[2]), str(r[3])) for r in found]
 
     def add_worker(self, worker: NewWorker) -> Worker:
         """Register a session of an agent runner; its id is issued here.

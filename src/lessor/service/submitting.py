@@ -51,7 +51,7 @@ def submit(
         int(row[0]) for row in tx.rows("insert_tasks", rows=pack(rows), status=TaskState.QUEUED)
     }
     fresh = [row for row in rows if row["id"] in inserted]
-    known = _known(tx, [row for row in rows if row["id"] not in inserted])
+    known = _known(tx, rows, inserted)
     final = [
         ids[i] if ids[i] in inserted else known[row["queue"], row["unique_key"]][0]
         for i, row in enumerate(rows)
@@ -221,20 +221,22 @@ def _needs_calls(needs: list[dict[str, int]]) -> list[Call]:
 
 
 def _known(
-    tx: Transaction, rows: Sequence[dict[str, Any]]
+    tx: Transaction, rows: Sequence[dict[str, Any]], inserted: Collection[int]
 ) -> dict[tuple[str, str], tuple[int, int]]:
-    if not rows:
-        return {}
-    found = {}
-    for queue in sorted({row["queue"] for row in rows}):
-        asked = [
-            {"queue": queue, "unique_key": row["unique_key"]}
-            for row in rows
-            if row["queue"] == queue
-        ]
-        for task, key, number in tx.rows("unfinished_by_key", rows=pack(asked)):
+    """The task and number that has each unique key which wasn't inserted: of this batch, or before."""
+    found = {
+        (row["queue"], row["unique_key"]): (row["id"], row["number"])
+        for row in rows
+        if row["id"] in inserted and row["unique_key"] is not None
+    }
+    missing = {
+        (row["queue"], row["unique_key"]) for row in rows if row["id"] not in inserted
+    } - found.keys()
+    asked = [{"queue": queue, "unique_key": key} for queue, key in sorted(missing)]
+    if asked:
+        for task, queue, key, number in tx.rows("unfinished_by_key", rows=pack(asked)):
             found[queue, key] = (task, number)
-    if any((row["queue"], row["unique_key"]) not in found for row in rows):
+    if missing - found.keys():
         raise RetryRule
     return found
 

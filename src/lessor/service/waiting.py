@@ -12,7 +12,7 @@ from lessor.model.waiting import Cause, Why
 from lessor.service.blockers import MOST_PAIRS, stored_scope
 from lessor.service.naming import Naming
 from lessor.service.rows import LeaseRow, TaskRow, WaitRow, WorkerRow, pack, unpack
-from lessor.service.scopes import held_by
+from lessor.service.scopes import conflicting, held_by
 from lessor.store import Store
 
 _CAUSES = {
@@ -165,21 +165,52 @@ def _paused(_store: Store, naming: Naming, wait: WaitRow, task: TaskRow) -> Why 
 
 
 def _held(store: Store, naming: Naming, wait: WaitRow, task: TaskRow) -> Why | None:
-    if wait.waiting_on is None:
-        return None
-    found = store.read("lease", lease_id=wait.waiting_on)
-    if not found:
-        return None
-    lease = LeaseRow._make(found[0])
-    if lease.ended_ms is not None:
-        return _answer(
-            naming,
-            wait,
-            task,
-            Cause.READY,
-            f"is about to be looked at: #{lease.number}, which it waited for, has ended.",
-        )
     mine = _scopes(store.read("task_scopes", tasks=pack([task.id])))
+    parked = None if wait.waiting_on is None else _lease(store, wait.waiting_on)
+    blocker = (
+        parked
+        if parked is not None and parked.ended_ms is None
+        else _blocker(store, wait, task, mine)
+    )
+    if blocker is not None:
+        return _behind(store, naming, wait, task, mine, blocker)
+    if parked is None:
+        return None
+    return _answer(
+        naming,
+        wait,
+        task,
+        Cause.READY,
+        f"is about to be looked at: #{parked.number}, which it waited for, has ended.",
+        next_step="lessor run",
+    )
+
+
+def _lease(store: Store, row: int) -> LeaseRow | None:
+    found = store.read("lease", lease_id=row)
+    return LeaseRow._make(found[0]) if found else None
+
+
+def _blocker(store: Store, wait: WaitRow, task: TaskRow, mine: Sequence[Scope]) -> LeaseRow | None:
+    """What the next claim would park the task on; no claim has looked at it yet."""
+    if not wait.repository_id or not mine:
+        return None
+    for _, hit in conflicting(store.read, mine, repository=wait.repository_id, reserved=True):
+        lower = hit.reserved_rank is not None and hit.reserved_rank > wait.rank
+        lease = None if hit.task_id == task.id or lower else _lease(store, hit.lease_id)
+        if lease is not None and lease.ended_ms is None:
+            return lease
+    return None
+
+
+def _behind(
+    store: Store,
+    naming: Naming,
+    wait: WaitRow,
+    task: TaskRow,
+    mine: Sequence[Scope],
+    lease: LeaseRow,
+) -> Why:
     theirs = _scopes(
         [(0, *row[1:6], 0) for row in store.read("lease_scopes", leases=pack([lease.id]))]
     )
@@ -187,11 +218,8 @@ def _held(store: Store, naming: Naming, wait: WaitRow, task: TaskRow) -> Why | N
     before = int(
         store.read("waiting_position", lease_id=lease.id, rank=wait.rank, task_id=task.id)[0][0]
     )
-    own = [
-        LeaseRow._make(r)
-        for r in store.read("leases", task_id=task.id, repository_id=-1, live=1, most=5)
-    ]
-    reserved = any(row.kind == LeaseKind.RESERVATION for row in own)
+    own = store.read("leases", task_id=task.id, repository_id=-1, live=1, most=5)
+    reserved = any(LeaseRow._make(row).kind == LeaseKind.RESERVATION for row in own)
     paths = ", ".join(sorted({b for _, b in pairs})[:3]) or f"more than {MOST_PAIRS} pairs of paths"
     latest = max(0, lease.max_until_ms - wait.now) // 60_000
     turn = (

@@ -69,7 +69,7 @@ def open_connection(path: str, *, now: int) -> tuple[apsw.Connection, WriterLock
     return db, writers
 
 
-def read_key(db: apsw.Connection) -> int:
+def read_key(db: apsw.Connection | apsw.Cursor) -> int:
     """The store's own random key, made with the store."""
     row = db.execute("SELECT value FROM meta WHERE key = 'store_key'").fetchone()
     if row is None or not str(row[0]).isdecimal():

@@ -202,6 +202,7 @@ def _keep(target: Path, *, now: int) -> Path | None:
     if not target.exists():
         return None
     kept = target.with_name(f"{target.name}.replaced-{now}")
+    kept.touch(mode=0o600, exist_ok=False)
     try:
         with (
             closing(apsw.Connection(os.fspath(target))) as old,
@@ -210,15 +211,18 @@ def _keep(target: Path, *, now: int) -> Path | None:
             _pour(old, copy)
     except apsw.Error:
         for suffix in ("", *_COMPANIONS):
-            with suppress(FileNotFoundError):
-                shutil.copyfile(f"{target}{suffix}", f"{kept}{suffix}")
-    kept.chmod(0o600)
+            source = target.with_name(target.name + suffix)
+            if source.exists():
+                copy_of = kept.with_name(kept.name + suffix)
+                copy_of.touch(mode=0o600)
+                shutil.copyfile(source, copy_of)
     _sync(kept)
     return kept
 
 
 def _replace(draft: Path, target: Path) -> None:
     """Pour the draft into the store's file; where that is no database any more, begin it anew."""
+    target.touch(mode=0o600)  # born private, if it isn't there
     with closing(apsw.Connection(os.fspath(draft))) as new:
         try:
             with closing(apsw.Connection(os.fspath(target))) as store:
@@ -232,7 +236,6 @@ def _replace(draft: Path, target: Path) -> None:
         with closing(apsw.Connection(os.fspath(target))) as store:
             store.execute("PRAGMA synchronous=FULL")
             _pour(new, store)
-    target.chmod(0o600)
 
 
 def _pour(source: apsw.Connection, destination: apsw.Connection) -> None:

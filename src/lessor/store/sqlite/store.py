@@ -104,7 +104,7 @@ class SqliteStore:
         Raises:
             InvalidError: it isn't an apsw connection to this store in a transaction.
         """
-        if not isinstance(connection, apsw.Connection) or not connection.in_transaction:
+        if not _in_transaction(connection):
             raise InvalidError(
                 "The connection has to be an apsw connection with an open transaction.",
                 next_step="Begin with BEGIN IMMEDIATE; another SQLite library in one process loses writes.",
@@ -213,7 +213,7 @@ class SqliteStore:
 
     def _refuse_other(self, connection: apsw.Connection) -> None:
         try:
-            key = read_key(connection)
+            key = read_key(_plain(connection))
         except (apsw.SQLError, StoreCorruptError):
             key = -1
         if key != self.key:
@@ -243,7 +243,8 @@ class SqliteTransaction:
     """An open BEGIN IMMEDIATE: `now` was read once the file was locked, and stays."""
 
     def __init__(self, store: SqliteStore, connection: apsw.Connection | None = None) -> None:
-        self._execute = (connection or store._db).execute  # noqa: SLF001 - the store's own transaction
+        own = store._db  # noqa: SLF001 - the store's own transaction
+        self._execute = own.execute if connection is None else _plain(connection).execute
         self._statements = store._statements  # noqa: SLF001
         self._now = 0
         self.granted = False
@@ -270,3 +271,17 @@ class SqliteTransaction:
     def now(self) -> int:
         """When the file was locked, in milliseconds."""
         return self._now
+
+
+def _in_transaction(connection: object) -> bool:
+    try:
+        return isinstance(connection, apsw.Connection) and connection.in_transaction
+    except apsw.ConnectionClosedError:
+        return False
+
+
+def _plain(connection: apsw.Connection) -> apsw.Cursor:
+    """A cursor that gives rows as they are, whatever the caller's connection makes of them."""
+    cursor = connection.cursor()
+    cursor.row_trace = lambda _, row: row
+    return cursor

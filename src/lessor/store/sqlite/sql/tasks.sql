@@ -81,7 +81,7 @@ SELECT t.id, t.events, :now, :kind, coalesce(:epoch, t.epoch), :facts FROM task 
 RETURNING n;
 
 -- name: unfinished_by_key
-SELECT t.id AS task_id, x.unique_key, s.number
+SELECT t.id AS task_id, t.queue, t.unique_key, s.number
 FROM (SELECT value ->> 'queue' AS queue, value ->> 'unique_key' AS unique_key FROM json_each(:rows)) AS x
 JOIN task AS t ON t.queue = x.queue AND t.unique_key = x.unique_key
   AND t.status NOT IN ('succeeded', 'failed', 'cancelled')
@@ -130,9 +130,9 @@ RETURNING id
 -- name: amend_task
 UPDATE task
 SET rank = :rank, agent = :agent, limit_key = :limit_key, globs = :globs, needs_left = :needs_left,
-  waiting_on = NULL, events = task.events + 1
+  waiting_on = NULL
 WHERE id = :task_id AND status = :from_status
-RETURNING events, epoch
+RETURNING epoch
 
 -- name: amend_submission
 UPDATE submission SET title = :title, prompt = :prompt, check_command = :check_command, strict = :strict
