@@ -174,7 +174,10 @@ def test_standard_input_is_a_list_too(person: Person) -> None:
         ("- [ ] a @scope\n", "line 1: @scope has no value"),
         ("- [ ] a @scope web more words\n", "line 1: 'more words' follows a directive"),
         ("- [ ] a @priority high\n", "line 1: @priority 'high' is no number"),
-        ("- [ ] a @after 2\n- [ ] b @after 1\n", "Tasks wait for each other"),
+        (
+            "- [ ] a @after 2\n- [ ] b @after 1\n",
+            "tasks wait for each other: line 1 -> line 2 -> line 1",
+        ),
         ("- [ ] a @after 7\n", "line 1: there is no '7' to wait for"),
         ("- [ ] a\n\n- [ ] a\n", "the same task in lines 1 and 3"),
         ("- [ ]  @scope web\n", "line 1: the task has no title"),

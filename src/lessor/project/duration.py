@@ -9,8 +9,8 @@ from lessor.errors import InvalidError
 _UNITS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 LONGEST_MS = 10 * 366 * _UNITS["d"]
 
-_PART = re.compile(r"(\d{1,12})(ms|[smhdw])")
-_WHOLE = re.compile(r"(?:\d{1,12}(?:ms|[smhdw]))+|\d{1,12}")
+_PART = re.compile(r"([0-9]{1,12})(ms|[smhdw])")
+_WHOLE = re.compile(r"(?:[0-9]{1,12}(?:ms|[smhdw]))+|[0-9]{1,12}")
 
 
 def parse_duration(text: str) -> int:

@@ -9,20 +9,25 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import Any
 
 from lessor.errors import StoreUnavailableError
 from lessor.git.repository import Repository
 from lessor.settings import Settings
 
 
-def commands_digest(
-    repository: Repository, commands: Mapping[str, str | Sequence[str] | None]
-) -> str:
+def commands_digest(repository: Repository, commands: Mapping[str, Any]) -> str:
     """A digest that names these commands in this clone; any change gives another one."""
     body = [os.fspath(repository.common_dir), dict(commands)]
-    text = json.dumps(body, sort_keys=True, ensure_ascii=True, default=list)
+    text = json.dumps(body, sort_keys=True, ensure_ascii=True, default=_plain)
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:32]
+
+
+def _plain(value: object) -> object:
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{type(value).__name__} can't be part of a digest")
+    return dict(value)
 
 
 def is_trusted(settings: Settings, digest: str) -> bool:

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from lessor.errors import InvalidError
+from lessor.errors import CycleError, InvalidError
 from lessor.model.dependencies import check_acyclic
 
 
@@ -79,7 +79,16 @@ def resolve_waits(wishes: Sequence[Wish], *, file: str) -> list[Waits]:
             )
         places[wish.id] = place
     waits = [_waits(wish, wishes, places, file=file) for wish in wishes]
-    check_acyclic([wait.places for wait in waits])
+    try:
+        check_acyclic([wait.places for wait in waits])
+    except CycleError as error:
+        circle = [wishes[int(place) - 1].line for place in _listed(error.facts["places"])]
+        named = " -> ".join(f"line {line}" for line in circle)
+        raise CycleError(
+            f"{file}: tasks wait for each other: {named}.",
+            next_step="Take one @after out.",
+            file=file,
+        ) from error
     return waits
 
 
@@ -105,3 +114,7 @@ def _waits(wish: Wish, wishes: Sequence[Wish], places: dict[str, int], *, file: 
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+
+
+def _listed(value: object) -> list[str]:
+    return value if isinstance(value, list) else []
