@@ -279,7 +279,6 @@ def _writes(
         "ttl_ms": claim.terms.ttl_ms,
         "at_ms": now,
         "fence": repository.fence + (len(decision.grants) if claim.repository else 0),
-        "wanted": len(decision.grants),
         "grants": pack(
             [
                 _grant_row(claim, repository, place, candidate, branch=branches[place])

@@ -151,6 +151,7 @@ FROM (SELECT lessor.ms() AS now OFFSET 0) AS n LEFT JOIN LATERAL (
 -- Ready tasks in order, each with one lease that blocks it where both sides are plain paths. Two
 -- lookups, ancestors by equality and descendants by range: as one OR, PostgreSQL read every scope of
 -- the repository.
+-- A reserved turn blocks no task that has a hold: the turn may itself wait for that hold's end.
 WITH full_key AS (  -- a first look, so that nobody scans past a full key; counted again under its lock
   SELECT u.key FROM lessor.usage_limit AS u
   WHERE u.kind = 'key' AND u.maximum <= (
@@ -175,13 +176,15 @@ SELECT c.id AS task_id, c.epoch, c.rank, c.agent, c.limit_key, c.branch, c.progr
      (SELECT s.lease_id FROM lessor.scope AS s
        WHERE s.repository_id = :repository_id AND s.key = ANY (ts.ancestors)
          AND (ts.mode = 'w' OR s.mode = 'w') AND s.pattern IS NULL AND s.task_id <> c.id
-         AND (s.reserved_rank IS NULL OR s.reserved_rank <= c.rank)
+         AND (s.reserved_rank IS NULL OR s.reserved_rank <= c.rank AND NOT EXISTS (
+          SELECT 1 FROM lessor.lease AS h WHERE h.task_id = c.id AND h.kind = 'hold' AND h.ended_ms IS NULL))
        LIMIT 1)
      UNION ALL
      (SELECT s.lease_id FROM lessor.scope AS s
        WHERE s.repository_id = :repository_id AND s.key > ts.key AND s.key < ts.key_end
          AND (ts.mode = 'w' OR s.mode = 'w') AND s.pattern IS NULL AND s.task_id <> c.id
-         AND (s.reserved_rank IS NULL OR s.reserved_rank <= c.rank)
+         AND (s.reserved_rank IS NULL OR s.reserved_rank <= c.rank AND NOT EXISTS (
+          SELECT 1 FROM lessor.lease AS h WHERE h.task_id = c.id AND h.kind = 'hold' AND h.ended_ms IS NULL))
        LIMIT 1)
    ) AS hit
    WHERE ts.task_id = c.id AND ts.pattern IS NULL LIMIT 1) AS blocker,
@@ -214,7 +217,8 @@ CROSS JOIN LATERAL (
   ) AS s
   WHERE ts.task_id = t.id AND (ts.pattern IS NOT NULL OR s.pattern IS NOT NULL)
     AND (ts.mode = 'w' OR s.mode = 'w') AND s.task_id <> t.id
-    AND (s.reserved_rank IS NULL OR s.reserved_rank <= t.rank)
+    AND (s.reserved_rank IS NULL OR s.reserved_rank <= t.rank AND NOT EXISTS (
+        SELECT 1 FROM lessor.lease AS h WHERE h.task_id = t.id AND h.kind = 'hold' AND h.ended_ms IS NULL))
   LIMIT :most
 ) AS p
 
@@ -306,7 +310,7 @@ SELECT u.lease_id, u.id AS task_id, u.epoch, 1::bigint AS version, u.fence, :ter
   coalesce((SELECT json_agg(json_build_array(ts.text, ts.mode) ORDER BY ts.ord)
     FROM lessor.task_scope AS ts WHERE ts.task_id = u.id)::text, '[]') AS scopes,
   NULL::bigint AS ended_ms, u.rank, :at_ms::bigint AS now
-FROM (SELECT lessor.expect(count(*), :wanted) AS found FROM u) AS checked
+FROM (SELECT lessor.expect(count(*), json_array_length(:grants::json)) AS found FROM u) AS checked
 CROSS JOIN u JOIN lessor.submission AS s ON s.task_id = u.id
 WHERE checked.found > 0
 ORDER BY u.ord
