@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lessor.cli.invocation import Invocation
 from lessor.cli.repositories import Checkout
+from lessor.cli.results import changed_files
 from lessor.errors import GitError
 from lessor.git.repository import Repository, current_branch, head_commit
 from lessor.model.lease import LeaseKind
@@ -37,6 +38,7 @@ class Board:
         ready: queued tasks that nothing is in the way of, among those that were looked at.
         queued: how many tasks are queued in all.
         to_land: results that the branch doesn't contain yet.
+        sizes: how much each of them changed, by its task's id.
         failed: tasks that failed within the last day.
     """
 
@@ -51,6 +53,7 @@ class Board:
     queued: int
     needs_you: Sequence[Task]
     to_land: Sequence[Task]
+    sizes: Mapping[str, str]
     failed: Sequence[Task]
 
     @property
@@ -84,6 +87,7 @@ def read_board(invocation: Invocation) -> Board:
     ]
     whys = [(task, lessor.tasks.why(task.id)) for task in queued[:MOST_WAITS]]
     now = lessor.now_ms()
+    to_land = _to_land(invocation, commit)
     failed = lessor.tasks.tasks(repository=standing.id, states=[TaskState.FAILED], most=5)
     return Board(
         name=standing.name,
@@ -96,7 +100,8 @@ def read_board(invocation: Invocation) -> Board:
         ready=[task for task, why in whys if why.cause is Cause.READY],
         queued=len(queued),
         needs_you=[task for task in tasks.values() if task.state in _FOR_A_PERSON],
-        to_land=_to_land(invocation, commit),
+        to_land=to_land,
+        sizes={task.id: _size(invocation, task) for task in to_land},
         failed=[task for task in failed if now - (task.finished_ms or 0) < RECENT_MS],
     )
 
@@ -135,3 +140,13 @@ def _to_land(invocation: Invocation, commit: str) -> list[Task]:
         for task in results[:MOST_LANDING]
         if not contains(repository, task.commit or "", at=commit)
     ]
+
+
+def _size(invocation: Invocation, task: Task) -> str:
+    from lessor.cli.diff import counts_text
+
+    files = changed_files(invocation, task)
+    if not files:
+        return ""
+    lines = counts_text(sum(f.added or 0 for f in files), sum(f.removed or 0 for f in files))
+    return f"{lines} in {len(files)} file{'s' if len(files) > 1 else ''}"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from lessor.cli.board import Board
 from lessor.cli.invocation import Invocation
-from lessor.cli.page import headline
+from lessor.cli.page import place
 from lessor.cli.phrases import next_lines
 from lessor.cli.text import Line, Piece, Tone, fit, pad, shown
 from lessor.project import Project
+from lessor.project.agents import installed_agents
 
 LABEL = 9
 COMMAND = 34
@@ -15,7 +16,7 @@ COMMAND = 34
 
 def found_lines(invocation: Invocation, board: Board) -> list[Line]:
     """Agents, check, setup and brought files, each with where it was found."""
-    head: Line = [*headline(board), Piece(" · ", Tone.FAINT), "nothing queued yet"]
+    head: Line = [Piece(board.name, Tone.STRONG), f" · {place(board)} · nothing queued yet"]
     if not board.commit:
         return [head, [], *next_lines(['lessor add "…"'])]
     from lessor.cli.agents import agent_versions
@@ -40,7 +41,9 @@ def _steps(invocation: Invocation) -> list[str]:
     checkout = invocation.standing.checkout
     lists = ("TASKS.md", "TODO.md", "tasks.jsonl")
     here = [n for n in lists if checkout is not None and (checkout.repository.root / n).is_file()]
-    return ['lessor add "fix the rounding in invoices"', *(f"lessor import {n}" for n in here[:1])]
+    verb = "do" if any(agent.path for agent in installed_agents()) else "add"
+    wish = f'lessor {verb} "fix the rounding in invoices"'
+    return [wish, *(f"lessor import {name}" for name in here[:1])]
 
 
 def _agents(versions: dict[str, str | None]) -> list[Piece | str]:

@@ -159,13 +159,20 @@ def _lease_lines(found: Sequence[LeaseRecord], columns: int) -> list[Line]:
         row(
             lease.id,
             f"#{lease.number}",
-            Piece(lease.agent or lease.kind, Tone.NAME),
+            Piece(_holder(lease), Tone.NAME),
             paths_text(lease.paths),
-            f"{lapse(lease.expires_ms - lease.now_ms)} left" if lease.live else "ran out",
+            lapse(lease.expires_ms - lease.now_ms) if lease.live else "ran out",
         )
         for lease in found
     )
-    return [*table(rows, columns=columns), *next_lines([f"lessor show {found[0].number}"])]
+    return [
+        *table(rows, columns=columns, whole=frozenset({0})),
+        *next_lines([f"lessor show {found[0].number}"]),
+    ]
+
+
+def _holder(lease: LeaseRecord) -> str:
+    return lease.agent if lease.kind == "lease" else f"{lease.kind} of {lease.agent or 'nobody'}"
 
 
 def _history_lines(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import click
 
@@ -19,6 +19,7 @@ from lessor.service.reading import LeaseRecord
 
 LABEL = 11
 TITLE = 32
+MOST_LINES = 4
 REFRESH_MS = 1_000
 MOST_ROWS = 12
 
@@ -46,16 +47,16 @@ def page_lines(board: Board, width: int) -> list[Line]:
         _section("ready", _ready(board.ready, width), width),
         _section("waits", _waits(board, width), width),
         _section("needs you", _needs(board.needs_you, width), width),
-        _section("to land", _results(board.to_land, width), width),
+        _section("to land", _results(board.to_land, board.sizes, width), width),
         _section("held", _holds(board.holds, board, width), width),
         _section("failed", _failures(board.failed, width), width),
     ]
     body = [line for section in sections for line in section]
-    return [headline(board), [], *body, [], *next_lines(next_steps(board))]
+    return [*headlines(board, width), [], *body, [], *next_lines(next_steps(board))]
 
 
-def headline(board: Board) -> Line:
-    """Where one is, and how many of what there are."""
+def headlines(board: Board, width: int) -> list[Line]:
+    """Where one is, and how many of what there are; on two lines where one is too narrow."""
     waiting = board.queued - len(board.ready)
     counts = [
         (len(board.running), "running"),
@@ -65,11 +66,14 @@ def headline(board: Board) -> Line:
         (len(board.to_land), "to land"),
         (len(board.failed), "failed"),
     ]
-    said = [f"{number} {word}" for number, word in counts if number]
-    line: list[Piece | str] = [Piece(board.name, Tone.STRONG)]
-    for part in (place(board), *said):
-        line += [Piece(" · ", Tone.FAINT), part]
-    return line
+    said = " · ".join(f"{number} {word}" for number, word in counts if number)
+    where = f" · {place(board)}"
+    head: Line = [Piece(board.name, Tone.STRONG), where]
+    if not said:
+        return [head]
+    if text_width(f"{board.name}{where} · {said}") <= width:
+        return [[*head, f" · {said}"]]
+    return [head, [said]]
 
 
 def place(board: Board) -> str:
@@ -194,15 +198,18 @@ def _holds(leases: Sequence[LeaseRecord], board: Board, width: int) -> list[Line
 
 
 def _waits(board: Board, width: int) -> list[Line]:
-    lines: list[Line] = []
-    for task, why in board.waits:
-        reason = reason_text(why, now=board.now_ms)
-        head = f"#{task.number} {fit(shown(task.title), TITLE)}  "
-        tone = Tone.WARN if why.overdue else Tone.PLAIN
-        late = "  (overdue)" if why.overdue else ""
-        rest = width - LABEL - text_width(head)
-        for n, text in enumerate(wrap(shown(reason + late), max(rest, 20))):
-            lines.append([head if n == 0 else " " * text_width(head), Piece(text, tone)])
+    rows = [
+        (
+            task,
+            Piece(
+                reason_text(why, now=board.now_ms, brief=True)
+                + ("  (overdue)" if why.overdue else ""),
+                Tone.WARN if why.overdue else Tone.PLAIN,
+            ),
+        )
+        for task, why in board.waits
+    ]
+    lines = _told(rows, width)
     unseen = board.queued - len(board.ready) - len(board.waits)
     if unseen > 0:
         lines.append([Piece(f"and {unseen} more: lessor list", Tone.FAINT)])
@@ -210,26 +217,42 @@ def _waits(board: Board, width: int) -> list[Line]:
 
 
 def _needs(tasks: Sequence[Task], width: int) -> list[Line]:
-    rows: list[list[Piece | str]] = []
-    for task in tasks:
-        if task.state == "needs_person":
-            reason = f'asks: "{task.said}"' if task.said else "asks you something"
-        elif task.state == "quarantined":
-            reason = f"failed too often: {task.last_error or 'see lessor show'}"
-        else:
-            reason = "may have had effects outside; look first"
-        rows.append([f"#{task.number}", fit(shown(task.title), TITLE), Piece(reason, Tone.WARN)])
-    return table(rows, columns=width - LABEL)
+    return _told([(task, Piece(_wish(task), Tone.WARN)) for task in tasks], width)
 
 
-def _results(tasks: Sequence[Task], width: int) -> list[Line]:
+def _wish(task: Task) -> str:
+    """What a task wants of a person."""
+    if task.state == "needs_person":
+        return f'asks: "{task.said}"' if task.said else "asks you something"
+    if task.state == "quarantined":
+        return f"failed too often: {task.last_error or 'see lessor show'}"
+    return "may have had effects outside; look first"
+
+
+def _told(rows: Sequence[tuple[Task, Piece]], width: int) -> list[Line]:
+    """Tasks with a text each, which goes on below itself for a few lines."""
+    heads = [f"#{task.number} {fit(shown(task.title), TITLE)}" for task, _ in rows]
+    left = max((text_width(head) for head in heads), default=0)
+    lines: list[Line] = []
+    for head, (_, told) in zip(heads, rows, strict=True):
+        parts = wrap(shown(told.text), width - LABEL - left - 2)
+        if len(parts) > MOST_LINES:
+            parts = [*parts[: MOST_LINES - 1], f"{parts[MOST_LINES - 1].rstrip('.')}…"]
+        lines += [
+            [pad(head if n == 0 else "", left), "  ", Piece(part, told.tone)]
+            for n, part in enumerate(parts)
+        ]
+    return lines
+
+
+def _results(tasks: Sequence[Task], sizes: Mapping[str, str], width: int) -> list[Line]:
     return table(
         (
             [
                 f"#{task.number}",
                 task.title,
+                Piece(sizes.get(task.id, ""), Tone.FAINT),
                 Piece(task.stage, Tone.GOOD if task.stage == "verified" else Tone.WARN),
-                Piece(task.branch or (task.commit or "")[:10], Tone.FAINT),
             ]
             for task in tasks
         ),
@@ -238,7 +261,4 @@ def _results(tasks: Sequence[Task], width: int) -> list[Line]:
 
 
 def _failures(tasks: Sequence[Task], width: int) -> list[Line]:
-    return table(
-        ([f"#{task.number}", task.title, Piece(task.last_error or "", Tone.BAD)] for task in tasks),
-        columns=width - LABEL,
-    )
+    return _told([(task, Piece(task.last_error or "", Tone.BAD)) for task in tasks], width)

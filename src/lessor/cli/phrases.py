@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lessor.cli.output import columns
 from lessor.cli.text import Line, Piece, Tone, fit, shown, width
-from lessor.cli.times import clock_time
+from lessor.cli.times import clock_time, lapse
 from lessor.model.waiting import Why
 
 _MOST_PATHS = 2
@@ -34,8 +34,25 @@ def paths_text(paths: Sequence[str]) -> str:
     return ", ".join(paths[:_MOST_PATHS]) + (f", +{rest}" if rest > 0 else "")
 
 
-def reason_text(why: Why, *, now: int) -> str:
-    """Why a task waits, without its number in front."""
-    if why.cause == "time" and why.at_ms is not None:
-        return f"starts at {clock_time(why.at_ms, now=now)} at the earliest"
-    return why.sentence.removeprefix(f"#{why.number} ")
+def reason_text(why: Why, *, now: int, brief: bool = False) -> str:
+    """Why a task is where it is, without its number in front.
+
+    Args:
+        brief: for a list of tasks that wait: without that word, and without the holder's title.
+    """
+    moment = "" if why.at_ms is None else clock_time(why.at_ms, now=now)
+    holder = why.holder
+    match why.cause:
+        case "time":
+            return f"from {moment}" if brief else f"starts at {moment} at the earliest"
+        case "running" if holder is not None:
+            left = max(0, holder.ends_ms - now)
+            return f"{holder.agent} works on it; {lapse(left)} left unless renewed"
+        case "lease" | "reservation" | "hold" | "shadow" if holder is not None:
+            turn = "; its turn is reserved" if why.reserved else ""
+            who = ", ".join(part for part in (paths_text(holder.paths), holder.agent) if part)
+            title = "" if brief else f" {holder.title}"
+            said = f"waits for #{holder.number}{title} ({who}){turn}"
+        case _:
+            said = why.sentence.removeprefix(f"#{why.number} ")
+    return said.removeprefix("waits ") if brief else said

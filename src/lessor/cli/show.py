@@ -11,7 +11,7 @@ from lessor.cli.finding import find_task
 from lessor.cli.invocation import Invocation
 from lessor.cli.listing import state_text
 from lessor.cli.options import command, pass_invocation
-from lessor.cli.phrases import next_lines
+from lessor.cli.phrases import next_lines, reason_text
 from lessor.cli.records import lease_record, task_record, why_record
 from lessor.cli.results import changed_files
 from lessor.cli.text import Line, Piece, Tone, fit, pad, row, shown, table, wrap
@@ -109,7 +109,7 @@ def _lines(
     lines += _cost(facts, leases, width)
     if task.state in {"queued", "blocked", "running"}:
         why = invocation.lessor.tasks.why(task.id)
-        lines += _paragraph("now", why.sentence.removeprefix(f"#{task.number} "), width)
+        lines += _paragraph("now", reason_text(why, now=invocation.lessor.now_ms()), width)
     return [*lines, *next_lines(_steps(task, files))]
 
 
@@ -136,13 +136,10 @@ def _head(task: Task, width: int) -> Line:
 
 def _asked(task: Task, width: int) -> list[Line]:
     text = task.prompt.strip()
-    if not text:
-        lines = _paragraph("asked", task.title, width)
-    else:
-        lines = _paragraph("asked", text, width)
-        if len(lines) > MOST_PROMPT_LINES:
-            more = f"and {len(lines) - MOST_PROMPT_LINES} more lines: -o json"
-            lines = [*lines[:MOST_PROMPT_LINES], [_label(""), Piece(more, Tone.FAINT)]]
+    lines = _paragraph("asked", text, width) if text else []
+    if len(lines) > MOST_PROMPT_LINES:
+        more = f"and {len(lines) - MOST_PROMPT_LINES} more lines: -o json"
+        lines = [*lines[:MOST_PROMPT_LINES], [_label(""), Piece(more, Tone.FAINT)]]
     if task.scopes:
         lines += _paragraph("scope", ", ".join(task.scopes), width)
     if task.reads:
@@ -233,7 +230,8 @@ def _cost(facts: object, leases: Sequence[LeaseRecord], width: int) -> list[Line
         parts.append(lapse(spent))
     if isinstance(known.get("rounds"), int) and known["rounds"] > 1:
         parts.append(f"{known['rounds']} check rounds")
-    return _paragraph("cost", ", ".join(parts), width) if parts else []
+    label = "cost" if {"cost_usd", "tokens"} & known.keys() else "took"
+    return _paragraph(label, ", ".join(parts), width) if parts else []
 
 
 def _steps(task: Task, files: Sequence[FileChange]) -> list[str]:

@@ -11,6 +11,7 @@ _UNPRINTABLE = re.compile(r"[^ -~]")
 _JOINER = "\u200d"  # emoji are joined by it
 _ELLIPSIS = "…"
 _NARROWEST = 8
+_NONE: frozenset[int] = frozenset()
 
 
 class Tone(StrEnum):
@@ -86,8 +87,18 @@ def row(*cells: Piece | str) -> list[Piece | str]:
     return list(cells)
 
 
-def table(rows: Iterable[Sequence[Piece | str]], *, columns: int, gap: int = 2) -> list[Line]:
-    """Rows as lines of aligned columns; the widest column gives way where they don't fit."""
+def table(
+    rows: Iterable[Sequence[Piece | str]],
+    *,
+    columns: int,
+    gap: int = 2,
+    whole: frozenset[int] = _NONE,
+) -> list[Line]:
+    """Rows as lines of aligned columns; the widest column gives way where they don't fit.
+
+    Args:
+        whole: columns that are never cut, as what is in them is copied.
+    """
     cells = [[piece if isinstance(piece, Piece) else Piece(piece) for piece in row] for row in rows]
     shown_rows = [[Piece(shown(piece.text), piece.tone) for piece in row] for row in cells]
     count = max((len(row) for row in shown_rows), default=0)
@@ -95,8 +106,12 @@ def table(rows: Iterable[Sequence[Piece | str]], *, columns: int, gap: int = 2) 
         max((width(row[n].text) for row in shown_rows if n < len(row)), default=0)
         for n in range(count)
     ]
-    while sum(widths) + gap * (count - 1) > columns and max(widths) > _NARROWEST:
-        widths[widths.index(max(widths))] -= 1
+    givers = [n for n in range(count) if n not in whole]
+    while sum(widths) + gap * (count - 1) > columns and givers:
+        widest = max(givers, key=widths.__getitem__)
+        if widths[widest] <= _NARROWEST:
+            break
+        widths[widest] -= 1
     return [_row(row, widths, gap=gap) for row in shown_rows]
 
 

@@ -21,8 +21,10 @@ def instant(milliseconds: int) -> str:
 def clock_time(milliseconds: int, *, now: int) -> str:
     """A moment in the person's own zone: `12:04`, with the date where it isn't today."""
     moment = _local(milliseconds)
-    form = "%H:%M" if moment.date() == _local(now).date() else "%Y-%m-%d %H:%M"
-    return moment.strftime(form)
+    today = _local(now).date()
+    if moment.date() == today:
+        return moment.strftime("%H:%M")
+    return moment.strftime("%d %b %H:%M" if moment.year == today.year else "%Y-%m-%d %H:%M")
 
 
 def lapse(milliseconds: int) -> str:

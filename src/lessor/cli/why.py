@@ -11,7 +11,7 @@ from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, pass_invocation
 from lessor.cli.phrases import next_lines, paths_text, reason_text, title_line
 from lessor.cli.records import held_record, why_record
-from lessor.cli.text import Line, Piece, Tone, table, wrap
+from lessor.cli.text import Line, Piece, Tone, shown, table, wrap
 from lessor.cli.times import lapse
 from lessor.errors import InvalidError
 from lessor.model.waiting import Held, Why
@@ -49,7 +49,8 @@ def _why_lines(invocation: Invocation, found: Why) -> list[Line]:
     now = invocation.lessor.now_ms()
     task = invocation.lessor.tasks.task(found.task)
     lines: list[Line] = [title_line(found.number, task.title)]
-    lines += [[f"  {text}"] for text in wrap(reason_text(found, now=now), invocation.columns - 2)]
+    reason = shown(reason_text(found, now=now))
+    lines += [[f"  {text}"] for text in wrap(reason, invocation.columns - 2)]
     lines += _overlap_lines(found)
     if found.holder is not None:
         lines += _holder_lines(found.holder, now=now, columns=invocation.columns)
