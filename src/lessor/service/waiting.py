@@ -195,8 +195,10 @@ def _blocker(store: Store, wait: WaitRow, task: TaskRow, mine: Sequence[Scope]) 
     """What the next claim would park the task on; no claim has looked at it yet."""
     if not wait.repository_id or not mine:
         return None
+    own = store.read("leases", task_id=task.id, repository_id=-1, live=1, most=5)
+    holds = any(LeaseRow._make(row).kind == LeaseKind.HOLD for row in own)
     for _, hit in conflicting(store.read, mine, repository=wait.repository_id, reserved=True):
-        lower = hit.reserved_rank is not None and hit.reserved_rank > wait.rank
+        lower = hit.reserved_rank is not None and (holds or hit.reserved_rank > wait.rank)
         lease = None if hit.task_id == task.id or lower else _lease(store, hit.lease_id)
         if lease is not None and lease.ended_ms is None:
             return lease

@@ -137,6 +137,7 @@ FROM (SELECT 1) LEFT JOIN (
 -- name: candidates
 -- Ready tasks in order, each with one lease that blocks it where both sides are plain paths. CROSS JOIN
 -- fixes the order of lookups: ancestors by equality, descendants by range.
+-- A reserved turn blocks no task that has a hold: the turn may itself wait for that hold's end.
 WITH full_key AS (  -- a first look, so that nobody scans past a full key; counted again under its lock
   SELECT u.key FROM usage_limit AS u
   WHERE u.kind = 'key' AND u.maximum <= (
@@ -162,13 +163,15 @@ SELECT c.id AS task_id, c.epoch, c.rank, c.agent, c.limit_key, c.branch, c.progr
     (SELECT w.lease_id FROM task_scope AS ts CROSS JOIN json_each(ts.ancestors) AS a CROSS JOIN scope AS w
       WHERE ts.task_id = c.id AND ts.pattern IS NULL AND w.repository_id = :repository_id AND w.key = a.value
         AND (ts.mode = 'w' OR w.mode = 'w') AND w.pattern IS NULL AND w.task_id <> c.id
-        AND (w.reserved_rank IS NULL OR w.reserved_rank <= c.rank)
+        AND (w.reserved_rank IS NULL OR w.reserved_rank <= c.rank AND NOT EXISTS (
+          SELECT 1 FROM lease AS h WHERE h.task_id = c.id AND h.kind = 'hold' AND h.ended_ms IS NULL))
       LIMIT 1),
     (SELECT w.lease_id FROM task_scope AS ts CROSS JOIN scope AS w
       WHERE ts.task_id = c.id AND ts.pattern IS NULL AND w.repository_id = :repository_id
         AND w.key > ts.key AND w.key < ts.key_end
         AND (ts.mode = 'w' OR w.mode = 'w') AND w.pattern IS NULL AND w.task_id <> c.id
-        AND (w.reserved_rank IS NULL OR w.reserved_rank <= c.rank)
+        AND (w.reserved_rank IS NULL OR w.reserved_rank <= c.rank AND NOT EXISTS (
+          SELECT 1 FROM lease AS h WHERE h.task_id = c.id AND h.kind = 'hold' AND h.ended_ms IS NULL))
       LIMIT 1)) AS blocker,
   CASE WHEN :with_scopes = 1 THEN
     (SELECT json_group_array(json_array(ts.text, ts.key, ts.mode, ts.pattern) ORDER BY ts.ord)
@@ -193,14 +196,16 @@ FROM (
     CROSS JOIN json_each(ts.ancestors) AS a
     CROSS JOIN scope AS s ON s.repository_id = t.repository_id AND s.key = a.value
     WHERE (ts.pattern IS NOT NULL OR s.pattern IS NOT NULL) AND (ts.mode = 'w' OR s.mode = 'w')
-      AND s.task_id <> t.id AND (s.reserved_rank IS NULL OR s.reserved_rank <= t.rank)
+      AND s.task_id <> t.id AND (s.reserved_rank IS NULL OR s.reserved_rank <= t.rank AND NOT EXISTS (
+        SELECT 1 FROM lease AS h WHERE h.task_id = t.id AND h.kind = 'hold' AND h.ended_ms IS NULL))
     UNION ALL
     SELECT t.id AS task_id, s.lease_id, ts.key AS mine_key, ts.mode AS mine_mode, ts.pattern AS mine_pattern, s.key, s.mode, s.pattern
     FROM json_each(:tasks) AS c CROSS JOIN task AS t ON t.id = c.value
     CROSS JOIN task_scope AS ts ON ts.task_id = t.id
     CROSS JOIN scope AS s ON s.repository_id = t.repository_id AND s.key > ts.key AND s.key < ts.key_end
     WHERE (ts.pattern IS NOT NULL OR s.pattern IS NOT NULL) AND (ts.mode = 'w' OR s.mode = 'w')
-      AND s.task_id <> t.id AND (s.reserved_rank IS NULL OR s.reserved_rank <= t.rank)
+      AND s.task_id <> t.id AND (s.reserved_rank IS NULL OR s.reserved_rank <= t.rank AND NOT EXISTS (
+        SELECT 1 FROM lease AS h WHERE h.task_id = t.id AND h.kind = 'hold' AND h.ended_ms IS NULL))
   ) AS p
 )
 WHERE place <= :most
