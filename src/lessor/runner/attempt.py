@@ -29,7 +29,7 @@ from lessor.runner.following import Following, Last
 from lessor.runner.judging import Finding, Judge, Judgement
 from lessor.runner.keeping import StoreLifeline
 from lessor.runner.launching import launch
-from lessor.runner.lease_file import forget_holder, lease_file, write_holder
+from lessor.runner.lease_file import forget_holder, lease_file, read_holder, write_holder
 from lessor.runner.noting import NoteKind
 from lessor.runner.outcome import Outcome
 from lessor.runner.report import EventKind
@@ -70,7 +70,7 @@ class Attempt:
         self._lifeline = StoreLifeline(
             lambda: desk.lessor, grant.holder, lease_file(desk.tokens_dir, grant.lease)
         )
-        self._ending = Ending(desk, grant, tell=self._note)
+        self._ending = Ending(desk, grant, holder=lambda: self._lifeline.holder, tell=self._note)
         self._work = Work(take_back=self._take_back)
         self._supervised: Supervised | None = None
 
@@ -264,7 +264,9 @@ class Attempt:
             return
         self._end_agent()
         version = agent.done()
-        if version is not None and version > self._lifeline.holder.version:
+        if version is None:  # it ended without a word: its own file has what it renewed last
+            version = read_holder(self._lifeline.path).version
+        if version > self._lifeline.holder.version:
             self._lifeline.holder = replace(self._lifeline.holder, version=version)
         self._hang_up()
 

@@ -19,7 +19,7 @@ from lessor.errors import (
     TransitionRefusedError,
 )
 from lessor.model.grant import Failure, Grant, Result
-from lessor.model.lease import SECOND, LeaseEnd
+from lessor.model.lease import SECOND, Holder, LeaseEnd
 from lessor.model.task import Stage
 from lessor.model.workspace import Workspace, WorkspaceState
 from lessor.runner.desk import Desk
@@ -65,9 +65,20 @@ class Work:
 class Ending:
     """Ends one lease, one way or another."""
 
-    def __init__(self, desk: Desk, grant: Grant, *, tell: Tell) -> None:
+    def __init__(
+        self, desk: Desk, grant: Grant, *, holder: Callable[[], Holder], tell: Tell
+    ) -> None:
+        """Begin with a grant.
+
+        Args:
+            desk: the run's surroundings.
+            grant: what is ended.
+            holder: the holder with the newest version that the heartbeat handed over.
+            tell: tells about this attempt.
+        """
         self._desk = desk
         self._grant = grant
+        self._holder = holder
         self._tell = tell
 
     def settle(self, work: Work, judgement: Judgement) -> Outcome:
@@ -93,7 +104,7 @@ class Ending:
         self._put_down(work)
         self.send(
             lambda: self._desk.lessor.leases.ask(
-                self._grant.holder, kept_text(question, most=LONGEST_QUESTION), result=result
+                self._holder(), kept_text(question, most=LONGEST_QUESTION), result=result
             )
         )
         self._tell(NoteKind.ASKED, last_line(question))
@@ -109,7 +120,7 @@ class Ending:
             fingerprint=fingerprint,
             result=result or Result(stage=Stage.NONE, said=work.said, facts={"rounds": work.round}),
         )
-        self.send(lambda: self._desk.lessor.leases.fail(self._grant.holder, failure))
+        self.send(lambda: self._desk.lessor.leases.fail(self._holder(), failure))
         self._tell(NoteKind.FAILED, kept_text(error, most=LONGEST_QUESTION))
         return Outcome.FAILED
 
@@ -133,7 +144,7 @@ class Ending:
         why = kept_text(why, most=LONGEST_QUESTION)
         self._put_down(work)
         self.send(
-            lambda: self._desk.lessor.leases.release(self._grant.holder, reason=why),
+            lambda: self._desk.lessor.leases.release(self._holder(), reason=why),
             hurried=hurried,
         )
         self._tell(NoteKind.STOPPED, f"{why}; everything is kept, no attempt used")
@@ -142,7 +153,7 @@ class Ending:
     def cancelled(self, work: Work) -> Outcome:
         """Acknowledge that a person cancelled the task."""
         self._put_down(work)
-        self.send(lambda: self._desk.lessor.leases.acknowledge(self._grant.holder))
+        self.send(lambda: self._desk.lessor.leases.acknowledge(self._holder()))
         self._tell(NoteKind.CANCELLED)
         return Outcome.CANCELLED
 
@@ -153,7 +164,7 @@ class Ending:
         try:
             end = self._desk.lessor.leases.lease(self._grant.lease).end
             if end is LeaseEnd.CANCELLED:
-                self._desk.lessor.leases.acknowledge(self._grant.holder)
+                self._desk.lessor.leases.acknowledge(self._holder())
         except LessorError:
             pass  # the store is away; what is known is the reason
         outcome, kind = _BY_THE_AGENT.get(end or LeaseEnd.LAPSED, (Outcome.LOST, NoteKind.LOST))
@@ -182,7 +193,7 @@ class Ending:
 
     def _complete(self, work: Work, judgement: Judgement, result: Result) -> Outcome:
         work.take_back()
-        self.send(lambda: self._desk.lessor.leases.complete_one(self._grant.holder, result))
+        self.send(lambda: self._desk.lessor.leases.complete_one(self._holder(), result))
         verified = judgement.stage is Stage.VERIFIED
         self._tell(NoteKind.VERIFIED if verified else NoteKind.UNVERIFIED, judgement.commit[:12])
         if work.workspace is not None:
