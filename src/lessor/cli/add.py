@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import click
 
-from lessor.cli.files import count_files, read_text
+from lessor.cli.files import count_files, path_rules, read_text
 from lessor.cli.finding import find_tasks, holders_of, path_from_top
 from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, duration_option, pass_invocation
@@ -15,7 +15,6 @@ from lessor.cli.records import task_record, why_record
 from lessor.cli.text import Line, Piece, Tone, table
 from lessor.cli.times import clock_time, lapse, parse_instant
 from lessor.errors import GitError
-from lessor.model.scope import PathRules
 from lessor.model.task import Effects, NewTask, Task
 from lessor.project import Project
 
@@ -141,12 +140,10 @@ def find_project(invocation: Invocation) -> Project | None:
 
 
 def _run_at(invocation: Invocation, text: str | None) -> datetime | None:
-
     return None if text is None else parse_instant(text, now=invocation.lessor.now_ms())
 
 
 def _answer(invocation: Invocation, project: Project | None, task: Task, *, created: bool) -> None:
-
     why = invocation.lessor.tasks.why(task.id)
     files = _counts(invocation, project, task)
     record = {
@@ -163,8 +160,7 @@ def _counts(invocation: Invocation, project: Project | None, task: Task) -> dict
     checkout = invocation.standing.checkout
     if checkout is None or project is None or task.repository is None:
         return {}
-    row = invocation.lessor.registry.repository(task.repository)
-    rules = PathRules(fold_case=row.fold_case, normalize=row.normalize)
+    rules = path_rules(invocation, task.repository)
     return {
         path: count_files(checkout, project.commit, path, rules=rules)
         for path in (*task.scopes, *task.reads)
@@ -174,7 +170,6 @@ def _counts(invocation: Invocation, project: Project | None, task: Task) -> dict
 def _lines(
     invocation: Invocation, task: Task, files: dict[str, int], *, created: bool
 ) -> list[Line]:
-
     known = "" if created else "is there already: nothing was added"
     lines: list[Line] = [title_line(task.number, task.title, known)]
     lines += table(
@@ -197,7 +192,6 @@ def _lines(
 
 
 def _scope_row(mode: str, path: str, files: int | None) -> list[Piece | str]:
-
     row: list[Piece | str] = [Piece(f"   {mode:<6}", Tone.FAINT), path]
     if files == 0:
         return [*row, Piece("no file yet: is it spelt right?", Tone.WARN)]

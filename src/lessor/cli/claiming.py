@@ -165,7 +165,6 @@ def _renew(invocation: Invocation, holder: Holder) -> Renewed:
 
 
 def _answer_claim(invocation: Invocation, grants: Sequence[Grant], agent: str) -> None:
-
     repo = invocation.standing.key or None
     invocation.answer_all(
         [grant_record(grant, repo=repo, agent=agent) for grant in grants],
@@ -174,7 +173,6 @@ def _answer_claim(invocation: Invocation, grants: Sequence[Grant], agent: str) -
 
 
 def _claimed_lines(invocation: Invocation, grants: Sequence[Grant]) -> list[Line]:
-
     if not grants:
         return [["nothing to claim"], *next_lines(["lessor claim --wait 60s"])]
     lines: list[Line] = []
@@ -198,7 +196,6 @@ def _claimed_lines(invocation: Invocation, grants: Sequence[Grant]) -> list[Line
 
 
 def _acquired_lines(grant: Grant) -> list[Line]:
-
     return [
         [f"lease acquired: {grant.lease}"],
         [f"workspace: {workspace_name(grant.number, grant.scopes)}"],
@@ -207,7 +204,6 @@ def _acquired_lines(grant: Grant) -> list[Line]:
 
 
 def _renewed_lines(renewed: Renewed) -> list[Line]:
-
     lines: list[Line] = [
         [f"lease renewed: version={renewed.version} expiresAt={instant(renewed.expires_ms)}"]
     ]

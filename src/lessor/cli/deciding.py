@@ -135,7 +135,6 @@ def refusals(tasks: Sequence[Task], verb: str) -> Iterator[None]:
 
 
 def _text(given: str) -> str:
-
     return read_text(STDIN, what="text").strip() if given == STDIN else given
 
 
@@ -165,7 +164,6 @@ def _again(invocation: Invocation, task: Task, words: str) -> None:
 
 
 def _again_lines(task: Task, made: Task) -> list[Line]:
-
     return [
         title_line(made.number, made.title),
         [f"   asks again for what #{task.number} asked, which is {task.state}"],
@@ -189,7 +187,6 @@ def _answer(
 
 
 def _lines(tasks: Sequence[Task], words: str, next_step: str) -> list[Line]:
-
     lines: list[Line] = [
         title_line(task.number, task.title, Piece(words, Tone.GOOD)) for task in tasks
     ]

@@ -44,7 +44,6 @@ def diff(invocation: Invocation, *, task: str, stat: bool) -> None:
 
 
 def _answer_files(invocation: Invocation, task: Task, work: Work) -> None:
-
     files = diff_summary(work.repository.common_dir, work.base, work.head)
     record = {
         "taskId": task.id,
@@ -58,7 +57,6 @@ def _answer_files(invocation: Invocation, task: Task, work: Work) -> None:
     }
 
     def lines() -> list[Line]:
-
         rows = (row(f"  {file.path}", counts_text(file.added, file.removed)) for file in files)
         head = title_line(task.number, task.title)
         return [

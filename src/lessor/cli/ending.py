@@ -100,7 +100,6 @@ def give_back(invocation: Invocation, holder: Holder, *, reason: str) -> Ended:
 
 
 def _end(invocation: Invocation, lease: str, how: Callable[[Holder], Ended]) -> None:
-
     named = lease_named(invocation, lease)
     with holding(invocation, named) as holder:
         ended = how(holder)
@@ -119,7 +118,6 @@ def _end(invocation: Invocation, lease: str, how: Callable[[Holder], Ended]) -> 
 
 
 def _lines(number: int, title: str, ended: Ended) -> list[Line]:
-
     rule = f" by the rule {ended.rule!r}" if ended.rule else ""
     return [
         title_line(number, title),

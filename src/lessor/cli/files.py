@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from lessor.cli.invocation import Invocation
 from lessor.cli.repositories import Checkout
 from lessor.errors import InvalidError
 from lessor.model.scope import PathRules, covers, parse_scope
@@ -37,6 +38,14 @@ def read_text(name: str, *, what: str) -> str:
         raise InvalidError(
             f"The {what} {name!r} isn't UTF-8.", next_step="Save it as UTF-8."
         ) from error
+
+
+def path_rules(invocation: Invocation, repository: str | None) -> PathRules:
+    """How a repository of the store compares paths."""
+    if repository is None:
+        return PathRules()
+    row = invocation.lessor.registry.repository(repository)
+    return PathRules(fold_case=row.fold_case, normalize=row.normalize)
 
 
 def count_files(checkout: Checkout, commit: str, scope: str, *, rules: PathRules) -> int:

@@ -96,7 +96,6 @@ def _leases(invocation: Invocation, name: str) -> list[str]:
 
 
 def _held_lines(invocation: Invocation, grant: Grant) -> list[Line]:
-
     until = clock_time(grant.expires_ms, now=invocation.lessor.now_ms())
     return [
         [

@@ -8,26 +8,21 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from lessor.cli.add import expand_scopes, find_project
-from lessor.cli.files import STDIN, read_text
+from lessor.cli.files import STDIN, path_rules, read_text
+from lessor.cli.imported import Fate, Imported, import_lines, import_record
 from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, pass_invocation
-from lessor.cli.phrases import next_lines, paths_text
-from lessor.cli.records import task_record
-from lessor.cli.text import Line, Piece, Tone, row, table
 from lessor.cli.trusting import agree
 from lessor.errors import TransitionRefusedError
-from lessor.model.claiming import Taken
 from lessor.model.lifecycle import TaskState
-from lessor.model.scope import Mode, PathRules, parse_scopes
+from lessor.model.scope import Mode, parse_scopes
 from lessor.model.task import NewTask, Task
 from lessor.project import Project
 from lessor.project.checklist import read_checklist
@@ -36,25 +31,6 @@ from lessor.project.trust import commands_digest, is_trusted
 from lessor.project.wish import Waits, Wish, file_key, resolve_waits
 
 PAGE = 1_000
-
-
-class Fate(StrEnum):
-    """What became of one line."""
-
-    ADDED = "added"
-    CHANGED = "changed"
-    SAME = "same"
-    BEGUN = "begun"  # it differs, and somebody has begun it
-    TICKED = "ticked"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Imported:
-    """One line, its task, and what became of it."""
-
-    wish: Wish
-    fate: Fate
-    task: Task | None
 
 
 @command("import")
@@ -85,8 +61,8 @@ def import_(invocation: Invocation, *, file: str, queue: str | None, digest: str
     ]
     imported = _write(invocation, wishes, waits, asked, known)
     left_out = _left_out(invocation, wishes, file=name)
-    records = [_record(item, repo=standing.key or None) for item in imported]
-    invocation.answer_all(records, lambda: _lines(invocation, imported, left_out))
+    records = [import_record(item, repo=standing.key or None) for item in imported]
+    invocation.answer_all(records, lambda: import_lines(invocation, imported, left_out))
 
 
 def _read(invocation: Invocation, file: str) -> tuple[str, list[Wish]]:
@@ -154,7 +130,6 @@ def _new_task(
     file: str,
     queue: str | None,
 ) -> NewTask:
-
     tasks = invocation.lessor.tasks
     needs = (tasks.task_numbered(n, repository=invocation.repository).id for n in wait.numbers)
     return NewTask(
@@ -213,7 +188,6 @@ def _with_needs(
 
 
 def _amend(invocation: Invocation, wish: Wish, old: Task, wanted: NewTask) -> Imported:
-
     tasks = invocation.lessor.tasks
     if not _differs(invocation, old, wanted):
         return Imported(wish=wish, fate=Fate.SAME, task=old)
@@ -230,7 +204,7 @@ def _differs(invocation: Invocation, old: Task, wanted: NewTask) -> bool:
     plain = ("title", "prompt", "check", "agent", "priority", "strict", "limit_key")
     if any(getattr(old, name) != getattr(wanted, name) for name in plain):
         return True
-    rules = _rules(invocation, old)
+    rules = path_rules(invocation, old.repository)
     for mode, before, after in (
         (Mode.WRITE, old.scopes, wanted.scopes),
         (Mode.READ, old.reads, wanted.reads),
@@ -238,13 +212,6 @@ def _differs(invocation: Invocation, old: Task, wanted: NewTask) -> bool:
         if {s.text for s in parse_scopes(after, mode=mode, rules=rules)} != set(before):
             return True
     return set(invocation.lessor.tasks.needs(old.id)) != set(wanted.needs)
-
-
-def _rules(invocation: Invocation, task: Task) -> PathRules:
-    if task.repository is None:
-        return PathRules()
-    row = invocation.lessor.registry.repository(task.repository)
-    return PathRules(fold_case=row.fold_case, normalize=row.normalize)
 
 
 def _left_out(invocation: Invocation, wishes: Sequence[Wish], *, file: str) -> list[Task]:
@@ -257,79 +224,3 @@ def _left_out(invocation: Invocation, wishes: Sequence[Wish], *, file: str) -> l
         and (task.unique_key or "").startswith(file_key(file))
         and task.unique_key not in asked
     ]
-
-
-def _record(item: Imported, *, repo: str | None) -> dict[str, object]:
-
-    task = None if item.task is None else task_record(item.task, repo=repo)
-    return {"line": item.wish.line, "id": item.wish.id, "fate": item.fate, "task": task}
-
-
-def _lines(
-    invocation: Invocation, imported: Sequence[Imported], left_out: Sequence[Task]
-) -> list[Line]:
-
-    counts = Counter(item.fate for item in imported)
-    said = ", ".join(f"{number} {_WORDS[fate]}" for fate, number in counts.items())
-    head: Line = [Piece(said, Tone.STRONG), "   (run it again any time: nothing is doubled)"]
-    tones = {Fate.ADDED: Tone.GOOD, Fate.CHANGED: Tone.WARN, Fate.BEGUN: Tone.BAD}
-    rows = (
-        row(
-            f"  #{item.task.number}" if item.task else "  \u2013",
-            Piece(_WORDS[item.fate], tones.get(item.fate, Tone.FAINT)),
-            item.wish.title,
-            Piece(_waits_text(invocation, item, paths_text), Tone.NAME),
-        )
-        for item in imported
-    )
-    lines = [head, *table(rows, columns=invocation.columns)]
-    lines += [
-        [Piece(f"  #{task.number} isn't asked for any more", Tone.WARN), f": {task.title}"]
-        for task in left_out
-    ]
-    side_by_side = _side_by_side(invocation)
-    steps = ["lessor run" if side_by_side < 2 else f"lessor run -n {min(side_by_side, 3)}"]  # noqa: PLR2004
-    if left_out:
-        steps.append(f"lessor cancel {' '.join(str(task.number) for task in left_out)}")
-    if side_by_side:
-        plural = "tasks" if side_by_side > 1 else "task"
-        lines.append([f"{side_by_side} {plural} can run side by side now"])
-    return [*lines, *next_lines(steps)]
-
-
-def _waits_text(
-    invocation: Invocation, item: Imported, paths_text: Callable[[Sequence[str]], str]
-) -> str:
-    if item.task is None:
-        return ""
-    needs = [
-        invocation.lessor.tasks.task(need) for need in invocation.lessor.tasks.needs(item.task.id)
-    ]
-    waiting = [f"#{need.number}" for need in needs if need.state is not TaskState.SUCCEEDED]
-    after = f", after {' '.join(waiting)}" if waiting else ""
-    return f"{paths_text(item.task.scopes)}{after}"
-
-
-def _side_by_side(invocation: Invocation) -> int:
-    """How many ready tasks of the repository don't want each other's paths."""
-    ready = invocation.lessor.tasks.ready(repository=invocation.repository, most=100)
-    taken, count = Taken(), 0
-    for place, task in enumerate(ready):
-        rules = _rules(invocation, task)
-        scopes = (
-            *parse_scopes(task.scopes, mode=Mode.WRITE, rules=rules),
-            *parse_scopes(task.reads, mode=Mode.READ, rules=rules),
-        )
-        if taken.overlapping(scopes) is None:
-            taken.add(place, scopes)
-            count += 1
-    return count
-
-
-_WORDS = {
-    Fate.ADDED: "added",
-    Fate.CHANGED: "changed",
-    Fate.SAME: "unchanged",
-    Fate.BEGUN: "begun, left as it was",
-    Fate.TICKED: "ticked",
-}

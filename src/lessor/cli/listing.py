@@ -95,7 +95,6 @@ def _list_leases(
     *,
     most: int,
 ) -> None:
-
     found = invocation.lessor.leases.leases(repository=repository, live=True, most=most)
     invocation.answer_all(
         [lease_record(lease, repo=keys.get(lease.repository)) for lease in found],
@@ -111,7 +110,6 @@ def _answer_tasks(
     everywhere: bool,
     full: bool,
 ) -> None:
-
     invocation.answer_all(
         [task_record(task, repo=keys.get(task.repository)) for task in tasks],
         lambda: _task_lines(invocation, tasks, keys if everywhere else {}, full=full),
@@ -125,7 +123,6 @@ def _task_lines(
     *,
     full: bool,
 ) -> list[Line]:
-
     if not tasks:
         return [["no tasks"], *next_lines(['lessor add "…"'])]
     tones = {
@@ -152,7 +149,6 @@ def _task_lines(
 
 
 def _lease_lines(found: Sequence[LeaseRecord], columns: int) -> list[Line]:
-
     if not found:
         return [["nobody holds a lease"]]
     rows = (
@@ -178,7 +174,6 @@ def _holder(lease: LeaseRecord) -> str:
 def _history_lines(
     invocation: Invocation, task: Task, entries: Sequence[HistoryEntry]
 ) -> list[Line]:
-
     now = invocation.lessor.now_ms()
     rows = (
         row(

@@ -57,7 +57,6 @@ def logs(invocation: Invocation, *, task: str, follow: bool, epoch: int | None, 
 
 
 def _lease(invocation: Invocation, text: str, epoch: int | None) -> LeaseRecord:
-
     task = find_task(invocation, text)
     leases = [
         lease
@@ -110,7 +109,6 @@ class _Printer:
             self._write(line + b"\n")
 
     def _write(self, line: bytes) -> None:
-
         text = line.decode("utf-8", "surrogateescape").rstrip("\r\n")
         parts = _COLOURS.split(text)
         colour = wants_colour(sys.stdout)

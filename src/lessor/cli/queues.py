@@ -100,7 +100,6 @@ def limit(
 
 
 def _set(invocation: Invocation, name: str, *, step: str, **settings: Any) -> None:
-
     row = invocation.lessor.registry.set_queue(name, **settings)
     invocation.answer(
         _record(row), lambda: [*_lines([row], invocation.columns), *next_lines([step])]
@@ -118,7 +117,6 @@ def _record(row: Mapping[str, int | str]) -> dict[str, object]:
 
 
 def _lines(rows: Sequence[Mapping[str, int | str]], columns: int) -> list[Line]:
-
     if not rows:
         return [["no queue has tasks or settings"]]
     return table(
@@ -136,7 +134,6 @@ def _lines(rows: Sequence[Mapping[str, int | str]], columns: int) -> list[Line]:
 
 
 def _limit_lines(found: Sequence[tuple[str, str, int]], columns: int) -> list[Line]:
-
     if not found:
         return [["no limits are set"]]
     return table(

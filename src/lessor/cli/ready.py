@@ -32,7 +32,6 @@ def ready(invocation: Invocation, *, queue: str, most: int) -> None:
 
 
 def _lines(tasks: Sequence[Task], columns: int) -> list[Line]:
-
     if not tasks:
         return [["nothing is ready"], [Piece('next  lessor add "…"', Tone.FAINT)]]
     rows = (

@@ -59,7 +59,6 @@ def _record(
     leases: Sequence[LeaseRecord],
     files: Sequence[FileChange],
 ) -> dict[str, object]:
-
     repo = invocation.standing.key or None
     return {
         **task_record(task, repo=repo),
@@ -94,7 +93,6 @@ def _lines(
     leases: Sequence[LeaseRecord],
     files: Sequence[FileChange],
 ) -> list[Line]:
-
     width = invocation.columns
     facts = next((lease.result.facts for lease in reversed(leases) if lease.result), {})
     lines = [_head(task, width), *_asked(task, width)]
@@ -114,7 +112,6 @@ def _lines(
 
 
 def _head(task: Task, width: int) -> Line:
-
     state = state_text(task)
     commit = f" {task.commit[:7]}" if task.commit else ""
     tones = {
@@ -148,7 +145,6 @@ def _asked(task: Task, width: int) -> list[Line]:
 
 
 def _changed(files: Sequence[FileChange], width: int) -> list[Line]:
-
     rows = [row(file.path, counts_text(file.added, file.removed)) for file in files[:MOST_FILES]]
     lines: list[Line] = [
         [_label("" if n else "changed"), *line]
@@ -161,7 +157,6 @@ def _changed(files: Sequence[FileChange], width: int) -> list[Line]:
 
 
 def _checked(task: Task, facts: object, width: int) -> list[Line]:
-
     known = facts if isinstance(facts, dict) else {}
     took = known.get("check_ms")
     time = f", in {lapse(took)}" if isinstance(took, int) else ""
@@ -180,7 +175,6 @@ def _checked(task: Task, facts: object, width: int) -> list[Line]:
 
 
 def _leases(invocation: Invocation, leases: Sequence[LeaseRecord], width: int) -> list[Line]:
-
     now = invocation.lessor.now_ms()
     rows = []
     for lease in leases:
@@ -218,7 +212,6 @@ def _saved(invocation: Invocation, task: Task, width: int) -> list[Line]:
 
 
 def _cost(facts: object, leases: Sequence[LeaseRecord], width: int) -> list[Line]:
-
     known = facts if isinstance(facts, dict) else {}
     parts = []
     if isinstance(known.get("cost_usd"), int | float):

@@ -104,7 +104,6 @@ def command_lines(commands: Sequence[tuple[str, str, str]], columns: int) -> lis
 
 
 def _lines(project: Project) -> list[Line]:
-
     if not project.commands:
         return [["this repository names nothing to run"], *next_lines(["lessor"])]
     return [

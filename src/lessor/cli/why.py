@@ -45,7 +45,6 @@ def who(invocation: Invocation, *, path: str) -> None:
 
 
 def _why_lines(invocation: Invocation, found: Why) -> list[Line]:
-
     now = invocation.lessor.now_ms()
     task = invocation.lessor.tasks.task(found.task)
     lines: list[Line] = [title_line(found.number, task.title)]
@@ -60,7 +59,6 @@ def _why_lines(invocation: Invocation, found: Why) -> list[Line]:
 
 
 def _overlap_lines(found: Why) -> list[Line]:
-
     lines: list[Line] = [
         [Piece("  overlap   ", Tone.FAINT), own if own == held else f"{own} with {held}"]
         for own, held in found.overlaps[:MOST_PAIRS]
@@ -73,7 +71,6 @@ def _overlap_lines(found: Why) -> list[Line]:
 
 
 def _who_lines(invocation: Invocation, asked: str, holders: Sequence[Held]) -> list[Line]:
-
     if not holders:
         return [[f"nobody holds {asked}"]]
     now = invocation.lessor.now_ms()
@@ -86,7 +83,6 @@ def _who_lines(invocation: Invocation, asked: str, holders: Sequence[Held]) -> l
 
 
 def _holder_lines(holder: Held, *, now: int, columns: int) -> list[Line]:
-
     words = {"lease": "holder", "hold": "held for", "shadow": "result of", "reservation": "turn of"}
     left = holder.ends_ms - now
     ends = f"{lapse(left)} left unless renewed" if left > 0 else "ran out; the next claim ends it"
