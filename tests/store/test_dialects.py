@@ -40,10 +40,10 @@ RECORDS: dict[str, tuple[str, ...]] = {
 
 
 @pytest.fixture
-def sqlite(make_store: MakeStore) -> Iterator[apsw.Connection]:
+def sqlite(make_store: MakeStore) -> apsw.Connection:
     """A connection as the store has it, its working table included."""
     lessor = make_store("sqlite").connect()
-    yield lessor.store._db
+    return lessor.store._db
 
 
 @pytest.fixture

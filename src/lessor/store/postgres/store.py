@@ -291,7 +291,9 @@ class PostgresTransaction:
         if self._db.closed or not self._begun:
             return
         try:
-            self._db.execute("ROLLBACK")
+            # Not execute(): this forgets what the driver takes for prepared, and a statement that was
+            # sent behind a failed one in a pipeline never was (psycopg 3.3).
+            self._db.rollback()
         except psycopg.Error:
             self._db.close()
 

@@ -21,11 +21,15 @@ SMALL_ENOUGH_TO_CHECK = 4 * 1024 * 1024
 OLDEST_SQLITE = (3, 51, 3)  # older ones can corrupt a WAL file with two connections (WAL reset)
 
 # The write-path's working set; on the connection, so never in another process's way. `asked` is the
-# caller's own row: joining its list again for every row would cost the square of a batch.
+# caller's own row: joining its list again for every row would cost the square of a batch. The planner
+# is told that it is small: in a store that somebody analysed, it read every lease for each write.
 _SCRATCH = """
 CREATE TEMP TABLE picked (
   lease_id INTEGER PRIMARY KEY, task_id INTEGER, epoch INTEGER, at_ms INTEGER, ord INTEGER, asked TEXT
 );
+ANALYZE temp;
+INSERT INTO temp.sqlite_stat1 (tbl, idx, stat) VALUES ('picked', NULL, '8');
+ANALYZE temp.sqlite_schema;
 """
 
 

@@ -72,7 +72,7 @@ SELECT coalesce(max(ts.ord), -1) AS ord FROM lessor.task_scope AS ts WHERE ts.ta
 -- what its earlier ones widened to, so all of the task's scopes count.
 SELECT l.id AS lease_id, l.task_id, l.fence, ts.text, ts.key, ts.mode, ts.pattern
 FROM lessor.lease AS l JOIN lessor.task_scope AS ts ON ts.task_id = l.task_id
-WHERE l.repository_id = :repository_id AND l.fence > :fence AND l.kind = 'lease' AND l.task_id <> :task_id
+WHERE l.repository_id = :repository_id AND l.repository_id > 0 AND l.fence > :fence AND l.kind = 'lease' AND l.task_id <> :task_id
 UNION ALL
 SELECT w.lease_id, w.task_id, w.fence, w.text, w.key, w.mode, w.pattern
 FROM lessor.widening AS w

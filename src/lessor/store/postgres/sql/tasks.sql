@@ -125,7 +125,7 @@ SELECT id AS task_id FROM moved
 -- the order: a claim that was reserving meanwhile has committed by then, and its reservation is seen.
 UPDATE lessor.lease AS l SET ended_ms = :at_ms, end_reason = :reason
 WHERE l.task_id IN (SELECT value::bigint FROM json_array_elements_text(:tasks::json))
-  AND l.kind IN (SELECT json_array_elements_text(:kinds::json)) AND l.ended_ms IS NULL
+  AND l.kind <> 'lease' AND l.kind IN (SELECT json_array_elements_text(:kinds::json)) AND l.ended_ms IS NULL
 RETURNING l.id
 
 -- name: amend_task

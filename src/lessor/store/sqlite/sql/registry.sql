@@ -57,13 +57,13 @@ LEFT JOIN queue AS r ON r.name = q.name
 ORDER BY q.name
 
 -- name: end_queue_reservations
-UPDATE lease AS l SET ended_ms = :now, end_reason = 'released'
+UPDATE lease AS l INDEXED BY lease_one_reservation_per_repository SET ended_ms = :now, end_reason = 'released'
 WHERE l.queue = :queue AND l.kind = 'reservation' AND l.ended_ms IS NULL
 RETURNING id
 
 -- name: end_unserved_reservations
 -- Turns reserved for tasks that no worker which hasn't retired could do.
-UPDATE lease AS l SET ended_ms = :now, end_reason = 'released'
+UPDATE lease AS l INDEXED BY lease_one_reservation_per_repository SET ended_ms = :now, end_reason = 'released'
 WHERE l.kind = 'reservation' AND l.ended_ms IS NULL AND EXISTS (
   SELECT 1 FROM task AS t
   WHERE t.id = l.task_id AND (t.agent IS NOT NULL OR t.capabilities IS NOT NULL) AND NOT EXISTS (

@@ -124,7 +124,7 @@ SELECT task_id FROM picked;
 -- Reservations and holds of tasks that no longer want their turn.
 UPDATE lease AS l SET ended_ms = :at_ms, end_reason = :reason
 WHERE l.task_id IN (SELECT value FROM json_each(:tasks))
-  AND l.kind IN (SELECT value FROM json_each(:kinds)) AND l.ended_ms IS NULL
+  AND l.kind <> 'lease' AND l.kind IN (SELECT value FROM json_each(:kinds)) AND l.ended_ms IS NULL
 RETURNING id
 
 -- name: amend_task
