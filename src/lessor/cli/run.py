@@ -51,7 +51,7 @@ def run(
     The command after `--` is the agent; `{prompt}` and `{brief}` in it become one argument each.
     Ctrl-C finishes what runs, twice stops it and keeps everything.
     """
-    from lessor.cli.running import base_lines, options_for, project_at_base, ring, run_here
+    from lessor.cli.running import options_for, project_at_base, ring, run_here
 
     project = project_at_base(invocation, base)
     options = options_for(
@@ -63,8 +63,6 @@ def run(
         base=base,
         stay=stay,
     )
-    if invocation.for_people:
-        write_lines(base_lines(invocation, options))
     code, done = run_here(invocation, options, project)
     numbers = sorted(set(done.tally.numbers.values()))
     if invocation.for_people:
@@ -102,7 +100,6 @@ def do(
 ) -> int:
     """Add one task and run it in the foreground."""
     from lessor.cli.running import (
-        base_lines,
         ensure_trusted,
         options_for,
         project_at_base,
@@ -137,12 +134,7 @@ def do(
         task=made.task,
     )
     if invocation.for_people:
-        write_lines(
-            [
-                [Piece(f"#{made.number} ", Tone.STRONG), shown(title)],
-                *base_lines(invocation, options),
-            ]
-        )
+        write_lines([[Piece(f"#{made.number} ", Tone.STRONG), shown(title)]])
     code, _ = run_here(invocation, options, project)
     if invocation.for_people:
         write_lines(_ending(invocation.lessor.tasks.task(made.task)))

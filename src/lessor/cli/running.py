@@ -14,7 +14,7 @@ from lessor.cli.output import write_json, write_lines
 from lessor.cli.text import Line, Piece, Tone, fit, pad, shown
 from lessor.cli.trusting import agree
 from lessor.errors import DeniedError, InvalidError
-from lessor.git.repository import behind_remote, current_branch, resolve_commit, uncommitted_files
+from lessor.git.repository import resolve_commit
 from lessor.model.lease import HEARTBEAT_TERMS, terms_for
 from lessor.project import Project, project_of
 from lessor.runner.commands import AGENT_COMMANDS
@@ -202,27 +202,6 @@ def ensure_trusted(invocation: Invocation, project: Project) -> None:
             given=None,
             again="lessor trust",
         )
-
-
-def base_lines(invocation: Invocation, options: RunOptions) -> list[Line]:
-    """Which commit work begins from, how far behind it is, and what isn't part of it."""
-    checkout = invocation.standing.checkout_or_refuse()
-    commit = resolve_commit(checkout.cwd, options.base or "HEAD")
-    branch = options.base or current_branch(checkout.cwd) or "HEAD"
-    lines: list[Line] = [[Piece(f"base {shown(branch)}@{commit[:7]}", Tone.FAINT)]]
-    behind = None if options.base else behind_remote(checkout.cwd)
-    if behind:
-        lines.append([f"   note  {behind} commits behind its remote (git pull)"])
-    left = [] if checkout.repository.is_bare else uncommitted_files(checkout.cwd)
-    if left:
-        named = ", ".join(shown(path) for path in left[:_NAMED_FILES])
-        more = ", …" if len(left) > _NAMED_FILES else ""
-        lines.append(
-            [
-                f"   note  {len(left)} uncommitted files in your checkout are not part of it ({named}{more})"
-            ]
-        )
-    return lines
 
 
 def _untrusted(project: Project) -> DeniedError:
