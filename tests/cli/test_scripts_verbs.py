@@ -13,6 +13,7 @@ from lessor.ids import new_request_id, new_token
 from lessor.model.grant import ClaimRequest
 from lessor.model.worker import NewWorker
 from lessor.runner.lease_file import lease_file, write_holder
+from lessor.service.acquiring import QUEUE
 
 LEASE = r"lease_[0-9a-z]{26}"
 
@@ -224,6 +225,15 @@ def test_a_late_result_is_refused_and_kept(person: Person) -> None:
     assert (late.code, late.problem["code"]) == (7, "lease_lost")
     kinds = names(person.ok("history", number, "-o", "json").json, "kind")
     assert kinds[-1] == "late"
+
+
+def test_acquired_paths_that_ran_out_leave_no_work_behind(person: Person) -> None:
+    person.ok("acquire", "--repo", "acme/payments", "--scope", "libs", "--ttl", "50ms")
+    _swept(person)
+    assert person.run("claim", "--repo", "acme/payments", "--queue", QUEUE).code == 3
+    assert names(person.ok("list", "--repo", "acme/payments", "-o", "json").json, "state") == [
+        "cancelled"
+    ]
 
 
 def test_a_lease_can_be_named_by_its_task(person: Person) -> None:

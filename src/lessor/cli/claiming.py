@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import click
 
+from lessor.cli.ad_hoc import end_lapsed
 from lessor.cli.finding import find_task, lease_named, path_from_top
 from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, duration_option, pass_invocation
@@ -104,6 +105,7 @@ def acquire(
 ) -> None:
     """Lease paths at once, without a queued task. Exits with 6 when somebody holds one of them."""
     standing = invocation.stand(register=True)
+    end_lapsed(invocation, repository=standing.id)
     name = agent or invocation.person
     task = NewTask(
         title=title or f"{name}: {', '.join(scopes)}"[:200],
@@ -146,6 +148,7 @@ def sweep_stale(invocation: Invocation) -> None:
     """End leases that ran out. Every claim does it too; nobody has to."""
     standing = invocation.standing
     ended = invocation.lessor.leases.sweep(repository=standing.id)
+    end_lapsed(invocation, repository=standing.id)
     invocation.answer_all(
         [lease_record(lease, repo=standing.key or None) for lease in ended],
         lambda: _swept_lines(ended),

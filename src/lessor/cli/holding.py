@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import click
 
+from lessor.cli.ad_hoc import end_lapsed
 from lessor.cli.ending import give_back
 from lessor.cli.finding import holders_of, lease_named, path_from_top
 from lessor.cli.invocation import Invocation
@@ -33,6 +34,7 @@ USUAL_MS = 4 * 3_600_000
 def hold(invocation: Invocation, *, paths: tuple[str, ...], for_ms: int, reason: str) -> None:
     """Keep paths to yourself: no agent gets them until you drop them or the time is up."""
     standing = invocation.stand(register=True)
+    end_lapsed(invocation, repository=standing.id)
     task = NewTask(
         title=reason or f"held by {invocation.person}",
         queue=QUEUE,

@@ -43,9 +43,11 @@ def logs(invocation: Invocation, *, task: str, follow: bool, epoch: int | None, 
     if not path.is_file() and not (follow and lease.live):
         from lessor.errors import NotFoundError
 
+        others = [name for name, file in _FILES.items() if (path.parent / file).is_file()]
+        step = f"logs {lease.number} --of {others[0]}" if others else f"show {lease.number}"
         raise NotFoundError(
             f"There is no {which} log of #{lease.number}, epoch {lease.epoch}, on this machine.",
-            next_step=f"See where it ran: lessor show {lease.number}.",
+            next_step=f"See: lessor {step}.",
             lease=lease.id,
         )
     printer = _Printer(path)

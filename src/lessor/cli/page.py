@@ -225,7 +225,7 @@ def _wish(task: Task) -> str:
     if task.state == "needs_person":
         return f'asks: "{task.said}"' if task.said else "asks you something"
     if task.state == "quarantined":
-        return f"failed too often: {task.last_error or 'see lessor show'}"
+        return f"failed too often: {_first_line(task.last_error) or 'see lessor show'}"
     return "may have had effects outside; look first"
 
 
@@ -261,4 +261,8 @@ def _results(tasks: Sequence[Task], sizes: Mapping[str, str], width: int) -> lis
 
 
 def _failures(tasks: Sequence[Task], width: int) -> list[Line]:
-    return _told([(task, Piece(task.last_error or "", Tone.BAD)) for task in tasks], width)
+    return _told([(task, Piece(_first_line(task.last_error), Tone.BAD)) for task in tasks], width)
+
+
+def _first_line(text: str | None) -> str:
+    return (text or "").strip().partition("\n")[0]

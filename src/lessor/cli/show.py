@@ -159,8 +159,8 @@ def _changed(files: Sequence[FileChange], width: int) -> list[Line]:
 def _checked(task: Task, facts: object, width: int) -> list[Line]:
     known = facts if isinstance(facts, dict) else {}
     took = known.get("check_ms")
-    time = f", in {lapse(took)}" if isinstance(took, int) else ""
-    on = f" on {task.commit[:7]}" if task.commit else ""
+    time = f" in {lapse(took)}" if isinstance(took, int) else ""
+    on = f", on {task.commit[:7]}" if task.commit else ""
     match task.stage:
         case "verified" | "pushed" | "landed":
             what = task.check or "the project's check"
@@ -206,7 +206,8 @@ def _saved(invocation: Invocation, task: Task, width: int) -> list[Line]:
     lines: list[Line] = []
     for saved in invocation.lessor.workspaces.salvages(task.id):
         where = saved.ref or saved.archive or ""
-        text = f"{saved.files} files of epoch {saved.epoch} in {where}"
+        files = f"{saved.files} file{'' if saved.files == 1 else 's'}" if saved.files else "commits"
+        text = f"{files} of epoch {saved.epoch} in {where}"
         lines += _paragraph("" if lines else "saved", text, width)
     return lines
 
