@@ -1,0 +1,49 @@
+"""The same commands on a PostgreSQL store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+from person import Person, names
+
+if TYPE_CHECKING:
+    from servers import Server
+
+
+@pytest.fixture
+def fleet(person: Person, server: Server) -> Iterator[Person]:
+    """A person whose store is a database."""
+    url = server.create("real")
+    yield Person(home=person.home, cwd=person.cwd, env={"LESSOR_STORE": url})
+    server.drop(url)
+
+
+def test_a_task_goes_from_add_to_complete(fleet: Person) -> None:
+    fleet.add("a", "--scope", "web")
+    fleet.add("b", "--after", "1")
+    assert names(fleet.ok("ready", "-o", "json").json) == ["a"]
+    grant = fleet.claim()
+    fleet.ok("renew", grant["leaseId"])
+    fleet.ok("complete", grant["leaseId"])
+    assert names(fleet.ok("ready", "-o", "json").json) == ["b"]
+    assert "1 ready" in fleet.ok().out
+    assert not fleet.store.exists()
+
+
+def test_doctor_names_the_store_without_its_password(fleet: Person) -> None:
+    found = {f["what"]: f for f in fleet.ok("doctor", "-o", "json").json}
+    assert found["store"]["sentence"].startswith("PostgreSQL, from LESSOR_STORE")
+    assert "integrity" not in found
+
+
+def test_a_new_term_ends_every_grant(fleet: Person) -> None:
+    fleet.add("a", "--scope", "web")
+    grant = fleet.claim()
+    fleet.ok("restore", "--new-term")
+    assert fleet.run("renew", grant["leaseId"]).code == 7
+    again = fleet.claim()
+    assert again["term"] > grant["term"]
+    assert again["epoch"] > grant["epoch"]
+    fleet.ok("renew", again["leaseId"])
