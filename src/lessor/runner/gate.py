@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from lessor.errors import GitError, InvalidError, ScopeHeldError, ScopeInvalidError
 from lessor.git.changes import FileChange, diff_summary, touches
-from lessor.git.command import run_git
 from lessor.git.repository import packages_at
 from lessor.model.grant import Grant
 from lessor.model.path import PathRules, path_key
@@ -57,7 +56,7 @@ def change_between(desk: Desk, base: str, head: str) -> Change:
     files = diff_summary(common_dir, base, head)
     differing = {file.path for file in files}
     own: dict[str, str] = {}
-    for touch in touches(common_dir, base, head, excluding=_target(desk, base, head)):
+    for touch in touches(common_dir, base, head, excluding=_target(desk, base)):
         if touch.path in differing:
             own.setdefault(touch.path, touch.commit)
     return Change(files=files, own=own)
@@ -178,19 +177,13 @@ class Gate:
         return next(same, scopes[0])
 
 
-def _target(desk: Desk, base: str, head: str) -> tuple[str, ...]:
+def _target(desk: Desk, base: str) -> tuple[str, ...]:
     """The tip of what the result will land on, where it has moved on and may have been merged in."""
     try:
         tip = desk.base_commit()
     except GitError:  # the branch is gone meanwhile: then nothing of it can be told apart
         return ()
-    common_dir = desk.repo.common_dir
-    asked = ["merge-base", "--is-ancestor", head, tip]
-    # A result that has landed already is still its own.
-    landed = (
-        tip == base or run_git(asked, cwd=common_dir, git_dir=common_dir, check=False).code == 0
-    )
-    return () if landed else (tip,)
+    return () if tip == base else (tip,)
 
 
 def _in_words(refused: Mapping[str, str], commits: Mapping[str, str]) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import threading
+from dataclasses import replace
 
 from lessor.errors import AgentError
+from lessor.git.refs import BRANCHES
 from lessor.git.repository import behind_remote, current_branch, uncommitted_files
 from lessor.runner.baseline import Baseline
 from lessor.runner.coming import Coming
@@ -42,12 +44,14 @@ class Run:
             GitError: the base names no commit.
             HostError, StoreError: this machine or the store stands in the way of every task.
         """
-        desk = self._desk
-        refuse_missing_agent(desk)
+        refuse_missing_agent(self._desk)
+        said = base_line(self._desk)
+        desk = self._desk = pinned(self._desk)
         baseline = Baseline(desk)
         try:
             recover(desk)
-            self._begin(baseline)
+            desk.note(NoteKind.BASE, said)
+            self._refuse_red_base(baseline)
         except OSError as error:
             raise desk.host_error(error) from error
         slots = [
@@ -69,14 +73,28 @@ class Run:
             raise self.tally.refusal
         return exit_code(self.tally.last.values())
 
-    def _begin(self, baseline: Baseline) -> None:
-        """Say what work begins from, and check it before anything is claimed."""
+    def _refuse_red_base(self, baseline: Baseline) -> None:
+        """Check what work begins from before anything is claimed."""
         desk = self._desk
-        commit = desk.base_commit()
-        desk.note(NoteKind.BASE, base_line(desk, commit))
         if Coming(desk).would_be_checked():
+            commit = desk.base_commit()
             plan = desk.plan_at(commit)
             baseline.require(commit, plan, interrupted=lambda: self._stopping.now)
+
+
+def pinned(desk: Desk) -> Desk:
+    """The desk with its base named: the branch that the person is on now, also when they leave it.
+
+    Raises:
+        GitError: the base names no commit.
+    """
+    base = desk.options.base
+    if base is None:
+        branch = current_branch(desk.cwd)
+        base = desk.base_commit() if branch is None else f"{BRANCHES}{branch}"
+    found = replace(desk, options=replace(desk.options, base=base))
+    found.base_commit()
+    return found
 
 
 def refuse_missing_agent(desk: Desk) -> None:
@@ -96,8 +114,13 @@ def refuse_missing_agent(desk: Desk) -> None:
         )
 
 
-def base_line(desk: Desk, commit: str) -> str:
-    """What work begins from: its name, how far behind it is, and what isn't part of it."""
+def base_line(desk: Desk) -> str:
+    """What work begins from: its name, how far behind it is, and what isn't part of it.
+
+    Raises:
+        GitError: the base names no commit.
+    """
+    commit = desk.base_commit()
     parts = [f"{desk.options.base or current_branch(desk.cwd) or 'HEAD'}@{commit[:7]}"]
     behind = None if desk.options.base else behind_remote(desk.cwd)
     if behind:

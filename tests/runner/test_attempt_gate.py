@@ -1,0 +1,264 @@
+"""The completion gate: scopes grow over what nobody has, and everything else goes back."""
+
+from __future__ import annotations
+
+import pytest
+from run_rig import ADD, git
+from supervisor_rig import until
+
+from lessor.ids import new_request_id, new_token
+from lessor.model.grant import ClaimRequest, Result
+from lessor.model.worker import NewWorker
+from lessor.runner.desk import Plan
+from lessor.runner.noting import NoteKind
+
+
+def held(shop, *scopes: str, title: str = "other"):
+    """Another worker's live grant over `scopes`."""
+    task = shop.add(title, scopes=scopes, priority=1000)
+    worker = shop.lessor.registry.add_worker(NewWorker(agent="codex-1"))
+    (grant,) = shop.lessor.leases.claim(
+        ClaimRequest(
+            worker=worker.id,
+            request_id=new_request_id(),
+            secret=new_token(),
+            repository=shop.repository,
+            task=task,
+        )
+    )
+    return grant
+
+
+def write(path: str) -> str:
+    return f'mkdir -p "$(dirname "{path}")"; echo work >> "{path}"'
+
+
+def test_a_scope_grows_over_the_directory_of_a_path_that_nobody_has(shop):
+    task = shop.add()
+    assert shop.run(write("src/tax/new.py")) == 0
+    assert shop.task(task).scopes == ("src/tax",)
+    assert shop.notes.texts(NoteKind.WIDENED) == ["took src/tax"]
+
+
+def test_a_scope_grows_over_the_package_where_there_is_one(shop):
+    shop.write("services/billing/pyproject.toml", "[project]\n")
+    shop.commit("a package")
+    task = shop.add()
+    shop.run(write("services/billing/deep/down/client.py"))
+    assert shop.task(task).scopes == ("services/billing",)
+
+
+def test_what_lies_in_the_scope_already_takes_nothing(shop):
+    task = shop.add(scopes=("src",))
+    shop.run(write("src/tax/new.py"))
+    assert shop.task(task).scopes == ("src",)
+    assert not shop.notes.of(NoteKind.WIDENED)
+
+
+def test_a_path_that_another_lease_holds_goes_back_with_commit_and_holder(shop):
+    held(shop, "src/tax")
+    task = shop.add()
+    agent = f'cp "$LESSOR_BRIEF" "$0.brief-$LESSOR_ROUND"; {write("src/tax/new.py")}; git add -A; git commit -qm x'
+    assert shop.run(agent, rounds=2) == 8
+    assert shop.task(task).state == "needs_person"
+    brief = (shop.directory / "agent.sh.brief-2").read_text()
+    commit = next(line for line in brief.splitlines() if "src/tax/new.py (commit " in line)
+    assert "belongs to #1 (codex-1)" in commit
+    assert shop.task(task).scopes == ()
+
+
+def test_an_agent_that_takes_a_held_path_out_as_it_was_told_succeeds(shop):
+    held(shop, "src/tax")
+    task = shop.add()
+    agent = (
+        f'if [ "$LESSOR_ROUND" = 1 ]; then {write("src/tax/new.py")}; {write("docs/new.md")}; '
+        "git add -A; git commit -qm both; else git reset -q --soft $LESSOR_BASE; "
+        "git restore --source=$LESSOR_BASE --staged --worktree -- src/tax/new.py; fi"
+    )
+    assert shop.run(agent) == 0
+    assert shop.shown(task, "docs/new.md") == "work"
+    assert "src/tax/new.py" not in git(shop.root, "ls-tree", "-r", "--name-only", shop.branch(task))
+
+
+def test_a_held_path_that_was_changed_and_undone_is_no_matter(shop):
+    held(shop, "src/tax")
+    shop.add()
+    agent = f"{write('src/tax/rate.py')}; git commit -qam one; git revert --no-edit HEAD; {write('docs/new.md')}"
+    assert shop.run(agent) == 0
+
+
+def test_one_file_is_taken_where_its_directory_is_partly_held(shop):
+    held(shop, "src/tax/rate.py")
+    task = shop.add()
+    assert shop.run(write("src/tax/new.py")) == 0
+    assert shop.task(task).scopes == ("src/tax/new.py",)
+
+
+def test_a_path_that_a_later_grant_took_since_the_base_is_refused(shop):
+    """The other is done and gone, but this work began before it and doesn't have its changes."""
+    task = shop.add()
+    go, ready = shop.directory / "go", shop.directory / "ready"
+    agent = f"touch {ready}; while [ ! -e {go} ]; do sleep 0.05; done; {write('src/tax/new.py')}"
+    started = shop.start(agent, rounds=1)
+    until(ready.exists, "the agent works")
+    other = held(shop, "src/tax")
+    shop.lessor.leases.complete_one(other.holder, Result())
+    go.touch()
+    assert started.result() == 8
+    assert "was taken meanwhile by" in shop.task(task).said
+
+
+def test_a_strict_task_is_confined(shop):
+    task = shop.add(scopes=("docs",), strict=True)
+    agent = f'cp "$LESSOR_BRIEF" "$0.brief"; {write("docs/new.md")}; {write("src/new.py")}'
+    assert shop.run(agent, rounds=1) == 8
+    assert "src/new.py" in shop.task(task).said
+    assert "docs/new.md" not in shop.task(task).said
+    assert shop.task(task).scopes == ("docs",)
+    assert "confined" in (shop.directory / "agent.sh.brief").read_text()
+
+
+@pytest.mark.parametrize(
+    ("work", "paths"),
+    [
+        ("git rm -q src/tax/rate.py", ("src/tax",)),
+        ("git mv docs/index.md src/tax/index.md", ("docs", "src/tax")),
+        ("chmod +x src/tax/rate.py", ("src/tax",)),
+        ("ln -s ../README docs/link", ("docs",)),
+        ("ln -sf /etc/passwd src/tax/rate.py", ("src/tax",)),
+        ("git rm -rq docs; echo file > docs", ("docs",)),
+        ("printf x > 'docs/line\nbreak'", ("docs",)),
+        ("printf x > 'docs/a*b?c'", ("docs",)),
+        ("printf x > 'glob:x'", ("path:glob:x",)),
+        ("printf x > \"$(printf 'docs/\\377')\"", ("docs",)),
+        ("mkdir -p 'src/[id]'; printf x > 'src/[id]/page.tsx'", ("src/[id]",)),
+        ("printf x > 'docs/C:\\x'", ("docs",)),
+    ],
+    ids=[
+        *("deletion", "rename", "mode", "link", "file to link", "directory to file"),
+        *("line break", "wildcards", "prefix", "not UTF-8", "brackets", "backslash"),
+    ],
+)
+def test_every_kind_of_change_takes_the_paths_that_it_touches(shop, work, paths):
+    task = shop.add()
+    assert shop.run(work) == 0
+    assert shop.task(task).scopes == paths
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        "git mv src/tax/rate.py docs/rate.py",
+        "git mv docs/index.md src/tax/index.md",
+        "printf x > \"$(printf 'src/tax/\\377')\"",
+        "printf x > 'src/tax/line\nbreak'",
+    ],
+    ids=["rename away", "rename into", "not UTF-8", "line break"],
+)
+def test_every_kind_of_change_of_a_held_path_is_refused_in_words(shop, work):
+    held(shop, "src/tax")
+    task = shop.add()
+    assert shop.run(work, rounds=1) == 8
+    assert "src/tax" in shop.task(task).said
+    assert "belongs to #1" in shop.task(task).said
+
+
+def test_a_file_at_the_root_with_a_name_that_no_scope_has_is_judged(shop):
+    """No scope but the whole repository covers it, and that is held in part."""
+    held(shop, "docs")
+    task = shop.add()
+    assert shop.run("printf x > \"$(printf '\\377')\"", rounds=1) == 8
+    assert shop.task(task).state == "needs_person"
+
+
+def test_a_tree_that_no_checkout_could_hold_is_refused(shop):
+    """git hash-object and mktree write what git itself never checks out."""
+    task = shop.add(max_attempts=1)
+    agent = (
+        "blob=$(echo x | git hash-object -w --stdin); "
+        "inner=$(printf '100644 blob %s\\tconfig\\n' $blob | git mktree); "
+        "tree=$( (git ls-tree HEAD; printf '040000 tree %s\\t.git\\n' $inner) | git mktree); "
+        'commit=$(git commit-tree $tree -p HEAD -m evil); git update-ref "refs/heads/$LESSOR_BRANCH" $commit'
+    )
+    assert shop.run(agent, rounds=1) in {1, 8}
+    assert shop.task(task).state in {"needs_person", "quarantined"}
+
+
+def test_a_repository_that_folds_case_is_judged_by_its_own_rules(shop):
+    folding = shop.lessor.registry.add_repository("folding", fold_case=True)
+    shop.repository = folding.id
+    task = shop.add(scopes=("SRC",))
+    assert shop.run(write("src/tax/new.py")) == 0
+    assert not shop.notes.of(NoteKind.WIDENED)
+    assert shop.task(task).scopes == ("SRC",)
+
+
+def test_a_repository_that_tells_case_apart_does_so(shop):
+    task = shop.add(scopes=("SRC",))
+    assert shop.run(write("src/tax/new.py")) == 0
+    assert shop.task(task).scopes == ("SRC", "src/tax")
+
+
+def test_names_in_another_unicode_form_are_one_name(shop):
+    shop.add(scopes=("caf\u00e9",))
+    assert shop.run(write("cafe\u0301/menu")) == 0
+    assert not shop.notes.of(NoteKind.WIDENED)
+
+
+def test_commits_of_the_target_that_were_merged_in_are_not_the_agents(shop):
+    held(shop, "src/tax")
+    task = shop.add()
+    go, ready = shop.directory / "go", shop.directory / "ready"
+    agent = (
+        f"touch {ready}; while [ ! -e {go} ]; do sleep 0.05; done; "
+        f"git merge -q --no-edit main; {write('docs/new.md')}"
+    )
+    started = shop.start(agent)
+    until(ready.exists, "the agent works")
+    shop.write("src/tax/rate.py", "rate = 7\n")
+    shop.commit("rate: lower it")
+    go.touch()
+    assert started.result() == 0
+    assert shop.task(task).scopes == ("docs",)
+    assert shop.shown(task, "src/tax/rate.py") == "rate = 7"
+
+
+def test_merging_the_target_alone_is_no_work(shop):
+    task = shop.add(max_attempts=1)
+    go, ready = shop.directory / "go", shop.directory / "ready"
+    agent = f"touch {ready}; while [ ! -e {go} ]; do sleep 0.05; done; git merge -q --no-edit main"
+    started = shop.start(agent)
+    until(ready.exists, "the agent works")
+    shop.write("src/tax/rate.py", "rate = 7\n")
+    shop.commit("rate: lower it")
+    go.touch()
+    assert started.result() == 1
+    assert "Nothing was changed" in shop.task(task).last_error
+
+
+def test_ten_thousand_files_are_judged_in_few_transactions(shop):
+    task = shop.add()
+    many = (
+        "i=0; while [ $i -lt 100 ]; do mkdir -p d$i; j=0; while [ $j -lt 100 ]; do : > d$i/$j; "
+        "j=$((j+1)); done; i=$((i+1)); done; echo x > d0/0"
+    )
+    assert shop.run(many) == 0
+    assert len(shop.task(task).scopes) == 100
+    (lease,) = shop.lessor.leases.leases(task=task)
+    assert lease.result.facts["files"] == 10_000
+    widenings = [e for e in shop.lessor.tasks.history(task) if e.kind == "widened"]
+    assert len(widenings) <= 2
+
+
+def test_many_refused_paths_are_named_up_to_a_bound(shop):
+    held(shop, "src/tax")
+    task = shop.add()
+    many = "i=0; while [ $i -lt 100 ]; do echo x > src/tax/$i; i=$((i+1)); done"
+    assert shop.run(many, rounds=1) == 8
+    assert "and 80 more" in shop.task(task).said
+
+
+def test_a_check_of_the_tasks_own_judges_its_result(shop):
+    task = shop.add(check="test -e 1.txt")
+    assert shop.run(ADD, plan=Plan(check="false"), rounds=1) == 0
+    assert shop.task(task).stage == "verified"
