@@ -8,7 +8,7 @@ from math import isfinite
 from lessor.errors import InvalidError
 from lessor.model.grant import Failure, Result
 from lessor.model.task import Stage
-from lessor.service.rows import pack_facts, unpack
+from lessor.service.rows import damaged, pack_facts, unpack
 from lessor.service.wording import LONGEST_TEXT, check_flag, check_note, check_text
 
 MOST_FACTS = 100
@@ -75,14 +75,17 @@ def _check_facts(facts: Mapping[str, object]) -> None:
 
 
 def read_result(text: str) -> Result:
-    """What `pack_result` made."""
+    """What `pack_result` made; StoreCorruptError where it isn't that any more."""
     kept = unpack(text)
-    return Result(
-        stage=Stage(kept["stage"]),
-        said=kept["said"],
-        base=kept["base"],
-        commit=kept["commit"],
-        no_change=kept["no_change"],
-        error=kept["error"],
-        facts=kept["facts"],
-    )
+    try:
+        return Result(
+            stage=Stage(kept["stage"]),
+            said=kept["said"],
+            base=kept["base"],
+            commit=kept["commit"],
+            no_change=kept["no_change"],
+            error=kept["error"],
+            facts=kept["facts"],
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise damaged(text) from error

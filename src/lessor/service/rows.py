@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from lessor.errors import StoreCorruptError
+
 
 class GrantRow(NamedTuple):
     """claim_write, claim_free, grants."""
@@ -315,5 +317,16 @@ def pack_facts(**facts: Any) -> str:
 
 
 def unpack(text: str) -> Any:
-    """What `pack` or the database made."""
-    return json.loads(text)
+    """What `pack` or the database made; StoreCorruptError where it can't be read back."""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise damaged(text) from error
+
+
+def damaged(text: str) -> StoreCorruptError:
+    """What the store kept can't be read back: nobody but this module's writers made it."""
+    return StoreCorruptError(
+        f"A record of the store is damaged: {text[:60]!r}.",
+        next_step="Restore a backup: lessor restore FILE.",
+    )

@@ -82,13 +82,11 @@ class SqliteStore:
     def read(self, name: str, /, **values: Any) -> list[Row]:
         """Run one statement that only reads; a sleep of the machine is accounted for before."""
         with self._lock:
-            if not self._db.in_transaction and self._suspension.was_unseen(self._db):
-                with suppress(
-                    BusyError, StoreUnavailableError
-                ):  # a stale answer is better than none
-                    self._write(lambda _: None)
-            values.setdefault("now", self._now())
             try:
+                if not self._db.in_transaction and self._suspension.was_unseen(self._db):
+                    with suppress(BusyError, StoreUnavailableError):  # better stale than none
+                        self._write(lambda _: None)
+                values.setdefault("now", self._now())
                 return list(self._db.execute(self._statements[name], values))
             except apsw.Error as error:
                 raise translate(error, path=self.path) from error
@@ -182,7 +180,7 @@ class SqliteStore:
         return answer
 
     def _roll_back(self) -> None:
-        if self._db.in_transaction:
+        if _in_transaction(self._db):
             self._db.execute("ROLLBACK")
 
     def _now(self) -> int:
