@@ -31,6 +31,8 @@ def test_every_exit_code_is_on_the_page() -> None:
         if isinstance(value, type) and issubclass(value, errors.LessorError)
     }
     listed = {
-        int(code) for row in re.findall(r"^\| ([\d, ]+) \|", PAGE, re.M) for code in row.split(",")
+        int(code)
+        for row in re.findall(r"^\| ([\d, ]+) \|", PAGE, re.MULTILINE)
+        for code in row.split(",")
     }
     assert codes | {0, 3, 8, 130, 141} == listed

@@ -193,6 +193,34 @@ def test_a_store_that_is_a_directory_or_damaged_is_refused(person: Person, tmp_p
     assert person.run("list", "--store", f"sqlite://{bad}").code == 1
 
 
+def test_a_state_directory_that_cant_be_is_refused(person: Person, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    for place in (tmp_path / "file", tmp_path / "file" / "below"):
+        there = Person(home=person.home, cwd=person.cwd, env={"LESSOR_STATE_DIR": str(place)})
+        refused = there.run("list")
+        assert (refused.code, str(place) in refused.err) == (75, True)
+
+
+def test_words_that_are_no_text_are_refused_by_every_command(person: Person) -> None:
+    person.add("a")
+    odd = os.fsdecode(b"\xff\xfe")
+    for command in (
+        *(["add", odd], ["add", "a", "--scope", odd], ["add", "a", "--key", odd], ["show", odd]),
+        *(["retry", "1", odd], ["cancel", "1", "--reason", odd], ["who", odd], ["hold", odd]),
+        *(
+            ["claim", "--agent", odd],
+            ["ready", "--queue", odd],
+            ["import", odd],
+            ["list", "--repo", odd],
+        ),
+    ):
+        refused = person.run(*command)
+        assert refused.code in {0, 2, 5, 6}, (command, refused)
+        if refused.code == 0:
+            assert command[0] in {"ready", "claim"}, command
+    assert person.ok("show", "1", "-o", "json").json["prompt"] == ""
+
+
 def test_the_store_comes_from_the_option_then_the_environment(
     person: Person, tmp_path: Path
 ) -> None:

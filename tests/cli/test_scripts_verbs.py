@@ -110,6 +110,18 @@ def test_a_token_is_a_file_of_0600_and_is_printed_nowhere(person: Person) -> Non
         assert token not in person.ok(*command, "-o", "json").out
 
 
+def test_a_lease_whose_token_cant_be_kept_is_given_back(person: Person) -> None:
+    person.add("a")
+    (person.state / "leases").write_text("in the way")
+    for command in (["claim"], ["acquire", "--scope", "web"], ["hold", "web"]):
+        refused = person.run(*command)
+        assert refused.code == 1
+        assert str(person.state / "leases") in refused.err
+        assert person.ok("list", "--leases", "-o", "json").json == []
+    (person.state / "leases").unlink()
+    assert person.claim()["title"] == "a"
+
+
 def test_renew_without_the_token_is_refused(person: Person) -> None:
     lease = person.ok("acquire", "--scope", "web", "-o", "json").json["leaseId"]
     (person.state / "leases" / f"{lease}.json").unlink()

@@ -15,7 +15,7 @@ from lessor.cli.phrases import next_lines, title_line
 from lessor.cli.records import grant_record, lease_record, workspace_name
 from lessor.cli.text import Line, Piece, Tone, wrap
 from lessor.cli.times import instant
-from lessor.cli.tokens import holding, keep_token
+from lessor.cli.tokens import holding, keep_granted, keep_token
 from lessor.cli.workers import own_worker
 from lessor.errors import LeaseLostError
 from lessor.ids import new_request_id, new_token
@@ -77,8 +77,7 @@ def claim(
         max_hold_ms=max_hold_ms,
     )
     grants = invocation.lessor.leases.claim(request, wait_ms=wait_ms or 0)
-    for grant in grants:
-        keep_token(invocation, grant.holder)
+    keep_granted(invocation, [grant.holder for grant in grants])
     _answer_claim(invocation, grants, name)
     return 0 if grants else NOTHING_TO_CLAIM
 
@@ -118,7 +117,7 @@ def acquire(
     grant = invocation.lessor.leases.acquire(
         task, worker=own_worker(invocation, name), ttl_ms=ttl_ms or ACQUIRE_TTL_MS
     )
-    keep_token(invocation, grant.holder)
+    keep_granted(invocation, [grant.holder])
     record = grant_record(grant, repo=standing.key or None, agent=name)
     invocation.answer(record, lambda: _acquired_lines(grant))
 

@@ -16,7 +16,7 @@ from lessor.cli.phrases import next_lines
 from lessor.cli.records import grant_record
 from lessor.cli.text import Line, Piece, Tone
 from lessor.cli.times import clock_time, lapse
-from lessor.cli.tokens import forget_token, holding, keep_token, token_path
+from lessor.cli.tokens import forget_token, holding, keep_granted, token_path
 from lessor.cli.workers import own_worker
 from lessor.errors import DeniedError, NotFoundError
 from lessor.model.grant import Grant
@@ -49,7 +49,7 @@ def hold(invocation: Invocation, *, paths: tuple[str, ...], for_ms: int, reason:
         ttl_ms=for_ms,
         max_hold_ms=for_ms,
     )
-    keep_token(invocation, grant.holder)
+    keep_granted(invocation, [grant.holder])
     record = grant_record(grant, repo=standing.key or None, agent=invocation.person)
     invocation.answer(record, lambda: _held_lines(invocation, grant))
 

@@ -20,7 +20,7 @@ from lessor.cli.imported import Fate, Imported, import_lines, import_record
 from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, pass_invocation
 from lessor.cli.trusting import agree
-from lessor.errors import TransitionRefusedError
+from lessor.errors import InvalidError, TransitionRefusedError
 from lessor.model.lifecycle import TaskState
 from lessor.model.scope import Mode, parse_scopes
 from lessor.model.task import NewTask, Task
@@ -29,6 +29,7 @@ from lessor.project.checklist import read_checklist
 from lessor.project.jsonlines import read_jsonlines
 from lessor.project.trust import commands_digest, is_trusted
 from lessor.project.wish import Waits, Wish, file_key, resolve_waits
+from lessor.service.checking import check_tasks
 
 PAGE = 1_000
 
@@ -59,6 +60,8 @@ def import_(invocation: Invocation, *, file: str, queue: str | None, digest: str
         _new_task(invocation, project, wish, wait, file=name, queue=queue)
         for wish, wait in zip(wishes, waits, strict=True)
     ]
+    for wish, task in zip(wishes, asked, strict=True):
+        _refuse_bad(invocation, wish, task, file=name)
     imported = _write(invocation, wishes, waits, asked, known)
     left_out = _left_out(invocation, wishes, file=name)
     records = [import_record(item, repo=standing.key or None) for item in imported]
@@ -148,6 +151,22 @@ def _new_task(
         agent=wish.agent,
         limit_key=wish.limit_key,
     )
+
+
+def _refuse_bad(invocation: Invocation, wish: Wish, task: NewTask, *, file: str) -> None:
+    """Refuse a task that can't be meant, with its line, before any is written."""
+    rules = path_rules(invocation, task.repository)
+    try:
+        check_tasks([task])
+        for mode, paths in ((Mode.WRITE, task.scopes), (Mode.READ, task.reads)):
+            parse_scopes(paths, mode=mode, rules=rules)
+    except InvalidError as error:
+        raise InvalidError(
+            f"{file}, line {wish.line}: {error.message}",
+            next_step=error.next_step,
+            file=file,
+            line=wish.line,
+        ) from error
 
 
 def _write(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from lessor.errors import ConflictError, DeniedError, LeaseLostError
 from lessor.model.lease import Holder
 from lessor.runner.lease_file import forget_holder, lease_file, read_holder, write_holder
 
-__all__ = ["forget_token", "holding", "keep_token", "token_path"]
+__all__ = ["forget_token", "holding", "keep_granted", "keep_token", "token_path"]
 
 
 def token_path(invocation: Invocation, lease: str) -> Path:
@@ -22,8 +22,23 @@ def token_path(invocation: Invocation, lease: str) -> Path:
 
 
 def keep_token(invocation: Invocation, holder: Holder) -> None:
-    """Write the token of a lease that was just granted."""
+    """Write the token of a lease, or its new version."""
     write_holder(token_path(invocation, holder.lease), holder)
+
+
+def keep_granted(invocation: Invocation, holders: Sequence[Holder]) -> None:
+    """Write the tokens of leases that were just granted; what can't be kept is given back.
+
+    Raises:
+        OSError: a file can't be written; without it nobody could renew or end its lease.
+    """
+    for place, holder in enumerate(holders):
+        try:
+            keep_token(invocation, holder)
+        except OSError:
+            for lost in holders[place:]:
+                invocation.lessor.leases.release(lost, reason="its token couldn't be written")
+            raise
 
 
 def forget_token(invocation: Invocation, lease: str) -> None:
