@@ -144,6 +144,7 @@ def test_queue_settings_are_kept(person: Person) -> None:
     person.ok("queue", "set", "night", "--wait-max", "2h", "--overtake-limit", "5")
     row = next(q for q in person.ok("queue", "list", "-o", "json").json if q["name"] == "night")
     assert (row["waitMaxMs"], row["overtakeLimit"], row["paused"]) == (7_200_000, 5, False)
+    assert person.ok("queue").lines[-1].startswith("night  open  overdue after 2 h")
     assert person.run("queue", "set", "night", "--overtake-limit", "0").code == 2
     assert person.run("queue", "stop", "night").code == 2
 

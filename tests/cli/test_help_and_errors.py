@@ -57,6 +57,18 @@ def test_help_needs_no_store(person: Person) -> None:
     assert not person.state.exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("import", '  - [ ] Billing: retry on 503               @check "pytest -q tests/billing"'),
+        ("limit", "  lessor limit agent claude none     no limit any more"),
+        ("completion", '  zsh    eval "$(lessor completion zsh)"       in ~/.zshrc'),
+    ],
+)
+def test_examples_keep_their_lines(person: Person, name: str, line: str) -> None:
+    assert line in person.ok(name, "--help").lines
+
+
 def test_an_unknown_command_is_refused_with_the_nearest_name(person: Person) -> None:
     refused = person.run("shwo", "3")
     assert refused.code == 2

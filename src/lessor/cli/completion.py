@@ -10,13 +10,13 @@ from lessor.cli.options import command
 @command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(*, shell: str) -> None:
-    r"""Print a shell's completion script.
+    """Print a shell's completion script.
 
     \b
     bash   eval "$(lessor completion bash)"      in ~/.bashrc
     zsh    eval "$(lessor completion zsh)"       in ~/.zshrc
     fish   lessor completion fish > ~/.config/fish/completions/lessor.fish
-    """
+    """  # noqa: D301 - click takes the character \b for "leave the lines as they are"
     from click.shell_completion import get_completion_class
 
     from lessor.cli.main import COMPLETE, root

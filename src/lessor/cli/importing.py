@@ -40,7 +40,7 @@ PAGE = 1_000
 @click.option("--trust", "digest", metavar="DIGEST", help="Agree to the check commands in it.")
 @pass_invocation
 def import_(invocation: Invocation, *, file: str, queue: str | None, digest: str | None) -> None:
-    r"""Put a list of tasks into the queue: a Markdown checklist, or JSON lines (.jsonl).
+    """Put a list of tasks into the queue: a Markdown checklist, or JSON lines (.jsonl).
 
     \b
     - [ ] Search: debounce the box            @scope web/search
@@ -49,7 +49,7 @@ def import_(invocation: Invocation, *, file: str, queue: str | None, digest: str
 
     After the text stand @scope @read @check @after @agent @priority @limit @strict @id. @after
     names a place in the list, another line's @id, or a task (#14). Ticked lines ask for nothing.
-    """
+    """  # noqa: D301 - click takes the character \b for "leave the lines as they are"
     name, wishes = _read(invocation, file)
     waits = resolve_waits(wishes, file=name)
     standing = invocation.stand(register=True)

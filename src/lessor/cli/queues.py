@@ -16,9 +16,16 @@ from lessor.cli.times import lapse
 NO_LIMIT = "none"
 
 
-@click.group("queue", context_settings={"help_option_names": ["-h", "--help"]})
-def queue() -> None:
-    """Look at queues, pause and resume them, change their settings."""
+@click.group(
+    "queue",
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.pass_context
+def queue(ctx: click.Context) -> None:
+    """List queues, pause and resume them, change their settings."""
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_queues)
 
 
 @queue.command("list", cls=Command)
@@ -80,13 +87,13 @@ def set_queue(
 def limit(
     invocation: Invocation, *, kind: str | None, key: str | None, maximum: str | None
 ) -> None:
-    r"""Show how many leases a queue, a key or an agent may have at once, or change one.
+    """Show how many leases a queue, a key or an agent may have at once, or change one.
 
     \b
     lessor limit                       all limits
     lessor limit agent claude 3        at most three
     lessor limit agent claude none     no limit any more
-    """
+    """  # noqa: D301 - click takes the character \b for "leave the lines as they are"
     registry = invocation.lessor.registry
     if kind is not None:
         if key is None or maximum is None:
