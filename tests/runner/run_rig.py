@@ -109,6 +109,10 @@ class RunRig:
         git(self.root, "commit", "-q", "-m", message)
         return git(self.root, "rev-parse", "HEAD")
 
+    def commit_empty(self, message: str) -> str:
+        git(self.root, "commit", "-q", "--allow-empty", "-m", message)
+        return git(self.root, "rev-parse", "HEAD")
+
     def add(self, title: str = "work", **more: Any) -> str:
         """A queued task's id."""
         wish = NewTask(title=title, repository=self.repository, **more)
