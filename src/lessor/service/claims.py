@@ -72,12 +72,14 @@ class Claims:
             rows = claim_locked(tx, claim, marks=self._marks, patient=True)
             return ended, rows or answer_again(tx.rows, claim)
 
-        def repeated() -> tuple[list[Row], list[GrantRow]]:
-            rows = answer_again(self._store.read, claim)
-            return self._store.once("complete_leases", **completion), rows
+        def again(tx: Transaction) -> tuple[list[Row], list[GrantRow]]:
+            # As in the rule: a grant that this very call completes isn't handed out again.
+            return tx.rows("complete_leases", **completion), answer_again(tx.rows, claim)
 
         ended, granted = self._carefully(
-            claim, lambda claim: self._store.write(partial(rule, claim=claim)), repeated
+            claim,
+            lambda claim: self._store.write(partial(rule, claim=claim)),
+            lambda: self._store.write(again),
         )
         return ended, grants_of(granted, claim, self._naming)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from lessor.errors import InvalidError, LeaseLostError
@@ -26,7 +27,7 @@ from lessor.service.refusing import keep_late, lease_lost
 from lessor.service.results import pack_result
 from lessor.service.rows import CompletedRow, LockedRow, RenewedRow, pack, pack_facts
 from lessor.service.wording import check_name, check_several
-from lessor.store import Store, Transaction
+from lessor.store import Row, Store, Transaction
 
 HOLD_MS = 4 * 3_600_000
 MOST_ITEMS = 10_000
@@ -110,17 +111,33 @@ def _renewal(
 
 
 def complete(
-    store: Store, naming: Naming, items: Sequence[tuple[Holder, Result]]
+    store: Store,
+    naming: Naming,
+    items: Sequence[tuple[Holder, Result]],
+    *,
+    first: Callable[[dict[str, str]], list[Row]] | None = None,
 ) -> list[Ended | LeaseLostError]:
-    """End each lease with its result; a refused result is kept as evidence."""
+    """End each lease with its result; a refused result is kept as evidence.
 
-    def once(several: Sequence[tuple[Holder, Result]]) -> list[Ended | LeaseLostError]:
-        answers = store.once("complete_leases", **completion(naming, several))
+    Args:
+        first: runs complete_leases inside a larger transaction, even for an empty list.
+    """
+
+    def once(
+        several: Sequence[tuple[Holder, Result]],
+        write: Callable[[dict[str, str]], list[Row]] = lambda c: store.once("complete_leases", **c),
+    ) -> list[Ended | LeaseLostError]:
+        answers = write(completion(naming, several))
         return read_completions(store, naming, several, [CompletedRow._make(r) for r in answers])
 
     several = check_items(items)
     completion(naming, several)
-    return in_turn(several, key=lambda item: _claimed(item[0]), once=once)
+    return in_turn(
+        several,
+        key=lambda item: _claimed(item[0]),
+        once=once,
+        first=None if first is None else partial(once, write=first),
+    )
 
 
 def check_items(items: Sequence[tuple[Holder, Result]]) -> list[tuple[Holder, Result]]:
@@ -139,18 +156,24 @@ def in_turn(
     *,
     key: Callable[[Item], object],
     once: Callable[[Sequence[Item]], list[Answer]],
+    first: Callable[[Sequence[Item]], list[Answer]] | None = None,
 ) -> list[Answer]:
     """Answer a list in one go; what names the same claim twice is answered as if it came later.
 
     A batch may hold a request and its own retry.
+
+    Args:
+        first: what is done instead of `once` the first time, even for an empty list.
     """
     answers: dict[int, Answer] = {}
     left = list(range(len(items)))
-    while left:
+    act = first or once
+    while left or act is not once:
         firsts = list({key(items[place]): place for place in reversed(left)}.values())
         firsts.sort()
-        answers.update(zip(firsts, once([items[place] for place in firsts]), strict=True))
+        answers.update(zip(firsts, act([items[place] for place in firsts]), strict=True))
         left = [place for place in left if place not in answers]
+        act = once
     return [answers[place] for place in range(len(items))]
 
 

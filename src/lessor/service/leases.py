@@ -23,7 +23,7 @@ from lessor.service.proof import guard
 from lessor.service.refusing import lease_lost
 from lessor.service.registry import path_rules, path_rules_of
 from lessor.service.results import check_failure, pack_result
-from lessor.service.rows import CompletedRow, LeaseRow
+from lessor.service.rows import LeaseRow
 from lessor.service.scopes import HolderLostError, confined, conflicting, held_by, widen
 from lessor.service.tasks import Tasks
 from lessor.service.wording import (
@@ -34,7 +34,7 @@ from lessor.service.wording import (
     check_several,
     check_text,
 )
-from lessor.store import Store, Transaction
+from lessor.store import Row, Store, Transaction
 
 T = TypeVar("T")
 
@@ -78,12 +78,14 @@ class Leases:
 
         A repeat gets the same answers; its grants as `claim` gives them again.
         """
-        several = ending.check_items(items)
-        rows, grants = self._claims.complete_and_claim(
-            ending.completion(self._naming, several), request
-        )
-        completed = [CompletedRow._make(row) for row in rows]
-        return ending.read_completions(self._store, self._naming, several, completed), grants
+        grants: list[Grant] = []
+
+        def first(completion: dict[str, str]) -> list[Row]:
+            rows, granted = self._claims.complete_and_claim(completion, request)
+            grants.extend(granted)
+            return rows
+
+        return ending.complete(self._store, self._naming, items, first=first), grants
 
     def acquire(
         self,
