@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from supervisor_rig import QUICK
@@ -32,7 +32,7 @@ class Lines:
 def main() -> int:
     config = json.loads(Path(sys.argv[1]).read_text())
     root, state = Path(config["root"]), Path(config["state"])
-    host = this_host(host_id(state))
+    host = this_host(host_id(Path(config.get("host_state", state))))
     policy = RetryPolicy(first_ms=10, factor=1, ceiling_ms=10)
     plan = Plan(**config.get("plan", {}))
     lessor = connect(config["url"], host_id=host.id, policy=policy)
@@ -52,7 +52,7 @@ def main() -> int:
             kind="claude",
             workers=config.get("workers", 1),
             terms=terms_for(config.get("ttl_ms", 300_000)),
-            patience=QUICK,
+            patience=replace(QUICK, lost_ms=config.get("lost_ms", QUICK.lost_ms)),
             stay=config.get("stay", False),
         ),
         plan_at=lambda _commit: plan,

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -174,8 +174,10 @@ class RunRig:
         self._threads.append(started.thread)
         return started
 
-    def spawn(self, agent: str | tuple[str, ...] = ADD, **config: Any) -> Spawned:
-        """A run in a process of its own."""
+    def spawn(
+        self, agent: str | tuple[str, ...] = ADD, *, before: Sequence[str] = (), **config: Any
+    ) -> Spawned:
+        """A run in a process of its own; `before` is a command that starts it."""
         command = self.agent(agent) if isinstance(agent, str) else agent
         path = self.directory / f"run-{len(self._processes)}.json"
         path.write_text(
@@ -193,7 +195,7 @@ class RunRig:
         output = self.directory / f"run-{len(self._processes)}.out"
         with output.open("wb") as file:
             process = subprocess.Popen(
-                [sys.executable, str(HERE / "run_process.py"), str(path)],
+                [*before, sys.executable, str(HERE / "run_process.py"), str(path)],
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,

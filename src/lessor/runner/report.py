@@ -56,8 +56,8 @@ class Event:
 class ReportWriter:
     """Appends events, each in one write.
 
-    On a full disk it keeps them and tries again with the next one: an agent isn't left alone
-    because its supervisor couldn't write about it.
+    On a full disk it keeps them for the next `flush`: an agent isn't left alone because its
+    supervisor couldn't write about it.
     """
 
     def __init__(self, path: str, clock: Clock) -> None:
@@ -69,6 +69,12 @@ class ReportWriter:
         """Write an event."""
         line = {"event": kind, "at_ms": self._clock.wall_ms(), **facts}
         self._unwritten += json.dumps(line).encode() + b"\n"
+        self.flush()
+
+    def flush(self) -> None:
+        """Write what couldn't be written before."""
+        if not self._unwritten:
+            return
         with suppress(OSError):
             written = os.write(self._file.fileno(), self._unwritten)
             self._unwritten = self._unwritten[written:]

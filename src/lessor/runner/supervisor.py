@@ -80,6 +80,7 @@ class Supervisor:
                 self._agent.step()
                 self._bear_witness()
                 self._heartbeat.beat()
+                self._report.flush()
         finally:
             self._agent.abandon()
         return code
