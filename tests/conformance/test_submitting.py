@@ -181,6 +181,20 @@ def test_what_is_submitted_within_a_transaction_is_gone_when_it_rolls_back(
         yard.lessor.tasks.task(done.task)
 
 
+def test_a_transaction_that_begins_with_the_submit_is_the_callers_too(
+    yard: Yard, store: StoreUnderTest
+) -> None:
+    before = store.contents()
+    with closing(
+        apsw.Connection(str(store.path)) if store.kind == "sqlite" else psycopg.connect(store.url)
+    ) as db:
+        if store.kind == "sqlite":
+            db.execute("BEGIN IMMEDIATE")
+        yard.lessor.tasks.submit_within(db, [yard.asked("within")])
+        db.execute("ROLLBACK")
+    assert store.contents() == before
+
+
 def test_a_refusal_within_a_transaction_leaves_it_as_it_was(
     yard: Yard, store: StoreUnderTest
 ) -> None:

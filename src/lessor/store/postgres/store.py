@@ -136,6 +136,8 @@ class PostgresStore:
                 next_step="Pass the one that your transaction is on, without autocommit.",
             )
         try:
+            if connection.info.transaction_status is TransactionStatus.IDLE:
+                connection.execute("SELECT 1")  # else the block below were the whole transaction
             with connection.transaction():
                 self._refuse_other(connection)
                 yield PostgresTransaction(
