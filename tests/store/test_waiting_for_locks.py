@@ -343,6 +343,26 @@ def test_whoever_waits_too_long_is_told_to_try_again(make_store: MakeStore) -> N
     assert len(yard.claim()) == 1
 
 
+def test_all_threads_that_wait_are_woken_by_one_notification(
+    yard: Yard, aside: ThreadPoolExecutor
+) -> None:
+    store = yard.lessor.store
+    futures = [aside.submit(store.wait, 30_000) for _ in range(4)]
+    while not all(future.done() for future in futures):
+        store.notify()
+        threading.Event().wait(0.01)
+    for future in futures:
+        future.result()
+
+
+def test_the_connections_of_threads_that_are_gone_are_closed(yard: Yard) -> None:
+    for _ in range(5):
+        thread = threading.Thread(target=yard.claim)
+        thread.start()
+        thread.join(timeout=30)
+    assert len(yard.lessor.store._open) <= 2
+
+
 def test_nobody_waits_in_a_circle(yard: Yard) -> None:
     """Every operation at once from many threads: only the declared refusals, and no deadlock at all."""
     chance = random.Random(20_261_129)

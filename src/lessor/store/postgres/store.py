@@ -54,7 +54,9 @@ class PostgresStore:
             for name, text in load_statements("postgres").items()
         }
         self._local = threading.local()
-        self._open: list[psycopg.Connection[tuple[Any, ...]]] = []
+        self._open: list[tuple[threading.Thread, psycopg.Connection[tuple[Any, ...]]]] = []
+        self._listens = threading.Lock()
+        self._heard = threading.Condition()
         self._listener: psycopg.Connection[tuple[Any, ...]] | None = None
         self._lineage = ""
         self._closed = False
@@ -158,7 +160,22 @@ class PostgresStore:
             self._connection().execute("SELECT pg_notify(%s, '')", (CHANNEL,))
 
     def wait(self, milliseconds: int) -> None:
-        """Return on a notification or after `milliseconds`; without LISTEN, after a second at most."""
+        """Return on a notification or after `milliseconds`; without LISTEN, after a second at most.
+
+        One thread listens for all that wait: psycopg would let them listen one after the other.
+        """
+        if not self._listens.acquire(blocking=False):
+            with self._heard:
+                self._heard.wait(milliseconds / 1000)
+            return
+        try:
+            self._listen(milliseconds)
+        finally:
+            self._listens.release()
+        with self._heard:
+            self._heard.notify_all()
+
+    def _listen(self, milliseconds: int) -> None:
         listener = self._listening()
         if listener is None:
             self._clock.wait(min(milliseconds, 1_000))
@@ -173,7 +190,7 @@ class PostgresStore:
     def close(self) -> None:
         """Close every connection; the store can't be used any more."""
         self._closed = True
-        for db in self._open:
+        for _, db in self._open:
             db.close()
         self._open.clear()
         self._local = threading.local()
@@ -208,9 +225,18 @@ class PostgresStore:
         else:
             settle(db)
         self._local.db = db
-        self._open = [known for known in self._open if not known.closed]
-        self._open.append(db)
+        self._keep(db)
         return db
+
+    def _keep(self, db: psycopg.Connection[tuple[Any, ...]]) -> None:
+        """Remember a connection to close, and close those of threads that are gone."""
+        kept = []
+        for thread, known in self._open:
+            if thread.is_alive() and not known.closed:
+                kept.append((thread, known))
+            else:
+                known.close()
+        self._open = [*kept, (threading.current_thread(), db)]
 
     def _note_lineage(self, db: psycopg.Connection[tuple[Any, ...]]) -> None:
         """A new term where another server or timeline answers than before.
