@@ -104,3 +104,13 @@ def test_a_lowered_limit_takes_nothing_from_those_who_hold(yard: Yard) -> None:
     assert yard.claim() == []
     yard.complete(second)
     assert yard.claim_one().title == "waits"
+
+
+def test_a_limit_on_a_kind_counts_every_agent_of_that_kind(yard: Yard) -> None:
+    yard.lessor.registry.set_limit("agent", "claude", 2)
+    for n in range(3):
+        yard.add(f"task {n}")
+    slots = [yard.add_worker(f"slot-{n}", kind="claude") for n in range(3)]
+    assert [len(yard.claim(worker=slot.id)) for slot in slots] == [1, 1, 0]
+    other = yard.add_worker("codex-9", kind="codex")
+    assert len(yard.claim(worker=other.id)) == 1

@@ -164,8 +164,8 @@ LOOKS_AT_ALL: dict[str, str] = {
     "extend_for_suspend": "every live lease gets the time back",
     "note_boot": "every live lease of this host",
     "new_term": "every live lease is over",
+    "begin_term": "every live lease is over",
     "note_lineage": "every live lease is over",
-    "workspaces": "lists a host's workspaces, for people",
     "live_workers": "lists workers, for people",
     "overdue": "what is queued in a repository, for people",
 }

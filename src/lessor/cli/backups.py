@@ -84,15 +84,12 @@ def _refuse_postgres(invocation: Invocation, verb: str, line: str) -> None:
 
 def _new_term(invocation: Invocation) -> None:
     from lessor.cli.phrases import next_lines
-    from lessor.ids import new_token
 
     store = invocation.lessor.store
     if store.dialect == "sqlite":
         store.once("new_term", high=0)
     else:
-        # Another lineage than the one on record is what a restore is to the store; the next
-        # connection notes the real one again.
-        store.once("note_lineage", lineage=f"restored-{new_token()[:16]}")
+        store.once("begin_term")
     terms = {row.key: row.term for row in invocation.lessor.registry.repositories()}
     invocation.answer(
         {"terms": terms},

@@ -19,7 +19,12 @@ def room_for(tx: Transaction, claim: Claim, rows: Sequence[CandidateRow]) -> tup
     Leases that ran out in other repositories don't take any: they are ended here.
     """
     keys = pack(sorted({row.limit_key for row in rows if row.limit_key is not None}))
-    asked = {"queue": claim.queue, "agent": claim.worker.agent, "keys": keys}
+    asked = {
+        "queue": claim.queue,
+        "agent": claim.worker.agent,
+        "agent_kind": claim.worker.kind,
+        "keys": keys,
+    }
     _, usage = tx.batch(("lock_limits", asked), ("limit_usage", asked))
     if any(holding >= maximum for _, _, maximum, holding, _ in usage):
         lapsed = tx.rows("lapsed_by_limit", **asked, most=MOST_LAPSES)
@@ -35,7 +40,8 @@ def _room(usage: Sequence[Row]) -> Room:
         if kind == "queue":
             room.queue = maximum - holding
         elif kind == "agent":
-            room.agent = maximum - holding
+            # One for the agent's own name and one for its kind may both be set.
+            room.agent = min(maximum - holding, room.agent if room.agent is not None else maximum)
         else:
             room.keys[key] = maximum - holding
     return room

@@ -72,10 +72,7 @@ def _finished(_store: Store, naming: Naming, wait: WaitRow, task: TaskRow) -> Wh
 def _running(store: Store, naming: Naming, wait: WaitRow, task: TaskRow) -> Why | None:
     if wait.status != TaskState.RUNNING:
         return None
-    leases = [
-        LeaseRow._make(r)
-        for r in store.read("leases", task_id=task.id, repository_id=-1, live=1, most=5)
-    ]
+    leases = [LeaseRow._make(r) for r in store.read("task_leases", task_id=task.id, live=1, most=5)]
     lease = next((row for row in leases if row.kind == LeaseKind.LEASE), None)
     if lease is None:
         return _answer(naming, wait, task, Cause.RUNNING, "is just being handed on.")
@@ -195,7 +192,7 @@ def _blocker(store: Store, wait: WaitRow, task: TaskRow, mine: Sequence[Scope]) 
     """What the next claim would park the task on; no claim has looked at it yet."""
     if not wait.repository_id or not mine:
         return None
-    own = store.read("leases", task_id=task.id, repository_id=-1, live=1, most=5)
+    own = store.read("task_leases", task_id=task.id, live=1, most=5)
     holds = any(LeaseRow._make(row).kind == LeaseKind.HOLD for row in own)
     for _, hit in conflicting(store.read, mine, repository=wait.repository_id, reserved=True):
         lower = hit.reserved_rank is not None and (holds or hit.reserved_rank > wait.rank)
@@ -220,7 +217,7 @@ def _behind(
     before = int(
         store.read("waiting_position", lease_id=lease.id, rank=wait.rank, task_id=task.id)[0][0]
     )
-    own = store.read("leases", task_id=task.id, repository_id=-1, live=1, most=5)
+    own = store.read("task_leases", task_id=task.id, live=1, most=5)
     reserved = any(LeaseRow._make(row).kind == LeaseKind.RESERVATION for row in own)
     paths = ", ".join(sorted({b for _, b in pairs})[:3]) or f"more than {MOST_PAIRS} pairs of paths"
     latest = max(0, lease.max_until_ms - wait.now) // 60_000
@@ -247,6 +244,7 @@ def _limit(store: Store, naming: Naming, wait: WaitRow, task: TaskRow) -> Why | 
         "limit_usage",
         queue=wait.queue,
         agent=wait.agent or "",
+        agent_kind=wait.agent or "",
         keys=pack([wait.limit_key] if wait.limit_key else []),
     )
     for kind, key, maximum, holding, _ in usage:

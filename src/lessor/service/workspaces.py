@@ -136,14 +136,16 @@ class Workspaces:
 
     def of_task(self, task: str, *, gone: bool = False) -> list[Workspace]:
         """The workspaces of a task, oldest first."""
-        return self._list(
-            task_id=self._naming.task_row(task), repository_id=0, host_id="", gone=int(gone)
+        rows = self._store.read(
+            "task_workspaces", task_id=self._naming.task_row(task), gone=int(gone)
         )
+        return [self._record(row) for row in rows]
 
     def on_host(self, host_id: str, *, repository: str | None = None) -> list[Workspace]:
         """The workspaces of a host that aren't gone, oldest first."""
         row = self._naming.repository_row(repository) if repository else 0
-        return self._list(task_id=0, repository_id=row, host_id=host_id, gone=0)
+        rows = self._store.read("host_workspaces", host_id=host_id, repository_id=row)
+        return [self._record(row) for row in rows]
 
     def note_salvage(
         self, workspace: Workspace, *, ref: str | None, archive: str | None, files: int
@@ -171,9 +173,6 @@ class Workspaces:
             Salvaged(epoch=epoch, n=n, ref=ref, archive=archive, files=files, at_ms=at_ms)
             for _, epoch, n, ref, archive, files, at_ms in rows
         ]
-
-    def _list(self, **which: object) -> list[Workspace]:
-        return [self._record(row) for row in self._store.read("workspaces", **which)]
 
     def _found(self, rows: Sequence[Row], workspace: int) -> Workspace:
         if not rows:

@@ -179,6 +179,7 @@ CREATE TABLE lessor.lease (
   max_until_ms bigint NOT NULL,
   queue text COLLATE "C" NOT NULL,
   agent text COLLATE "C" NOT NULL,
+  agent_kind text COLLATE "C" NOT NULL DEFAULT '',
   limit_key text COLLATE "C",
   branch text COLLATE "C",
   label text COLLATE "C" NOT NULL,
@@ -204,7 +205,7 @@ CREATE UNIQUE INDEX lease_one_reservation_per_repository ON lessor.lease (reposi
 CREATE INDEX lease_lapse ON lessor.lease (repository_id, expires_ms) WHERE ended_ms IS NULL;
 CREATE INDEX lease_drain ON lessor.lease (repository_id, id) WHERE ended_ms IS NOT NULL AND drained = 0;
 CREATE INDEX lease_live_by_queue ON lessor.lease (queue) WHERE kind = 'lease' AND ended_ms IS NULL;
-CREATE INDEX lease_live_by_agent ON lessor.lease (agent) WHERE kind = 'lease' AND ended_ms IS NULL;
+CREATE INDEX lease_live_by_agent ON lessor.lease (agent_kind, agent) WHERE kind = 'lease' AND ended_ms IS NULL;
 CREATE INDEX lease_live_by_key ON lessor.lease (limit_key) WHERE kind = 'lease' AND ended_ms IS NULL AND limit_key IS NOT NULL;
 CREATE INDEX lease_by_task ON lessor.lease (task_id, id) WHERE kind <> 'lease' AND ended_ms IS NULL;
 

@@ -87,7 +87,7 @@ JOIN lessor.submission AS s ON s.task_id = l.task_id
 WHERE l.ended_ms IS NULL AND l.expires_ms <= (SELECT lessor.ms()) AND l.id IN (
   SELECT a.id FROM lessor.lease AS a WHERE a.kind = 'lease' AND a.ended_ms IS NULL AND a.queue = :queue
   UNION ALL
-  SELECT a.id FROM lessor.lease AS a WHERE a.kind = 'lease' AND a.ended_ms IS NULL AND a.agent = :agent
+  SELECT a.id FROM lessor.lease AS a WHERE a.kind = 'lease' AND a.ended_ms IS NULL AND a.agent_kind = :agent_kind
   UNION ALL
   SELECT a.id FROM lessor.lease AS a
   WHERE a.kind = 'lease' AND a.ended_ms IS NULL AND a.limit_key IN (SELECT json_array_elements_text(:keys::json)))
@@ -153,6 +153,7 @@ FROM (SELECT lessor.ms() AS now OFFSET 0) AS n LEFT JOIN LATERAL (
 -- lookups, ancestors by equality and descendants by range: as one OR, PostgreSQL read every scope of
 -- the repository.
 -- A reserved turn blocks no task that has a hold: the turn may itself wait for that hold's end.
+-- Of a task's own rows only those of an ended lease block it, until they are drained.
 WITH full_key AS (  -- a first look, so that nobody scans past a full key; counted again under its lock
   SELECT u.key FROM lessor.usage_limit AS u
   WHERE u.kind = 'key' AND u.maximum <= (
@@ -176,14 +177,16 @@ SELECT c.id AS task_id, c.epoch, c.rank, c.agent, c.limit_key, c.branch, c.progr
   (SELECT hit.lease_id FROM lessor.task_scope AS ts CROSS JOIN LATERAL (
      (SELECT s.lease_id FROM lessor.scope AS s
        WHERE s.repository_id = :repository_id AND s.key = ANY (ts.ancestors)
-         AND (ts.mode = 'w' OR s.mode = 'w') AND s.pattern IS NULL AND s.task_id <> c.id
+         AND (ts.mode = 'w' OR s.mode = 'w') AND s.pattern IS NULL
+         AND CASE WHEN s.task_id <> c.id THEN true ELSE (SELECT o.kind = 'lease' FROM lessor.lease AS o WHERE o.id = s.lease_id) END
          AND (s.reserved_rank IS NULL OR s.reserved_rank <= c.rank AND NOT EXISTS (
           SELECT 1 FROM lessor.lease AS h WHERE h.task_id = c.id AND h.kind = 'hold' AND h.kind <> 'lease' AND h.ended_ms IS NULL))
        LIMIT 1)
      UNION ALL
      (SELECT s.lease_id FROM lessor.scope AS s
        WHERE s.repository_id = :repository_id AND s.key > ts.key AND s.key < ts.key_end
-         AND (ts.mode = 'w' OR s.mode = 'w') AND s.pattern IS NULL AND s.task_id <> c.id
+         AND (ts.mode = 'w' OR s.mode = 'w') AND s.pattern IS NULL
+         AND CASE WHEN s.task_id <> c.id THEN true ELSE (SELECT o.kind = 'lease' FROM lessor.lease AS o WHERE o.id = s.lease_id) END
          AND (s.reserved_rank IS NULL OR s.reserved_rank <= c.rank AND NOT EXISTS (
           SELECT 1 FROM lessor.lease AS h WHERE h.task_id = c.id AND h.kind = 'hold' AND h.kind <> 'lease' AND h.ended_ms IS NULL))
        LIMIT 1)
@@ -285,9 +288,9 @@ WITH u AS (
 ), l AS (
   INSERT INTO lessor.lease (
     id, kind, repository_id, task_id, epoch, worker_id, token_hash, fence, term, ttl_ms, granted_ms,
-    renewed_ms, expires_ms, max_until_ms, queue, agent, limit_key, branch, label)
+    renewed_ms, expires_ms, max_until_ms, queue, agent, agent_kind, limit_key, branch, label)
   SELECT u.lease_id, 'lease', :repository_id, u.id, u.epoch, :worker_id, u.token_hash, u.fence, :term, :ttl_ms, :at_ms,
-    :at_ms, :at_ms + :ttl_ms, u.max_until_ms, u.queue, :agent, u.limit_key, u.branch, u.label
+    :at_ms, :at_ms + :ttl_ms, u.max_until_ms, u.queue, :agent, :kind, u.limit_key, u.branch, u.label
   FROM u
 ), s AS (
   INSERT INTO lessor.scope (lease_id, ord, repository_id, task_id, text, key, key_end, mode, pattern, ancestors, fence)

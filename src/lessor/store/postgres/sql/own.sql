@@ -32,9 +32,9 @@ WITH c AS MATERIALIZED (
 ), l AS (
   INSERT INTO lessor.lease (
     id, kind, repository_id, task_id, epoch, worker_id, token_hash, fence, term, ttl_ms, granted_ms,
-    renewed_ms, expires_ms, max_until_ms, queue, agent, limit_key, label)
+    renewed_ms, expires_ms, max_until_ms, queue, agent, agent_kind, limit_key, label)
   SELECT u.lease_id, 'lease', 0, u.id, u.epoch, :worker_id, :token_hashes::json ->> u.ord::int, 0, 0, :ttl_ms,
-    u.now, u.now, u.expires_ms, u.max_until_ms, :queue, :agent, u.limit_key, u.label
+    u.now, u.now, u.expires_ms, u.max_until_ms, :queue, :agent, :kind, u.limit_key, u.label
   FROM u
 ), e AS (
   INSERT INTO lessor.event (task_id, n, at_ms, kind, epoch, facts)
@@ -53,7 +53,7 @@ ORDER BY u.ord
 
 -- name: note_lineage
 -- Another cluster or timeline than the one on record was restored or promoted: a new term, every live
--- grant is over, and epochs jump past what the lost store may have handed out.
+-- grant is over, and ids, numbers and epochs jump past what the lost store may have handed out.
 WITH known AS (
   SELECT value FROM lessor.meta WHERE key = 'lineage'
 ), kept AS (
@@ -63,12 +63,32 @@ WITH known AS (
 ), rewound AS (
   SELECT 1 FROM known CROSS JOIN kept
 ), terms AS (
-  UPDATE lessor.repository SET term = term + 1 WHERE EXISTS (SELECT 1 FROM rewound) RETURNING id
+  UPDATE lessor.repository SET term = term + 1, last_number = last_number + 100
+  WHERE EXISTS (SELECT 1 FROM rewound) RETURNING id
 ), epochs AS (
   UPDATE lessor.task SET epoch = epoch + 1000
   WHERE EXISTS (SELECT 1 FROM rewound) AND status NOT IN ('succeeded', 'failed', 'cancelled') RETURNING id
 ), leases AS (
   UPDATE lessor.lease SET expires_ms = least(expires_ms, lessor.ms()), proof = 'rewound'
   WHERE EXISTS (SELECT 1 FROM rewound) AND ended_ms IS NULL RETURNING id
+), gaps AS (
+  SELECT setval(s.name::regclass, nextval(s.name::regclass) + 1000) FROM rewound, (VALUES
+    ('lessor.task_id_seq'), ('lessor.lease_id_seq'), ('lessor.worker_id_seq'), ('lessor.repository_id_seq'),
+    ('lessor.workspace_id_seq')) AS s (name)
 )
-SELECT count(*) AS terms FROM terms
+SELECT count(*) AS terms, (SELECT count(*) FROM gaps) AS gaps FROM terms
+
+-- name: begin_term
+-- What a person says who has restored the server by its own tools: as for another lineage, which stays.
+WITH terms AS (
+  UPDATE lessor.repository SET term = term + 1, last_number = last_number + 100 RETURNING id
+), epochs AS (
+  UPDATE lessor.task SET epoch = epoch + 1000 WHERE status NOT IN ('succeeded', 'failed', 'cancelled') RETURNING id
+), leases AS (
+  UPDATE lessor.lease SET expires_ms = least(expires_ms, lessor.ms()), proof = 'rewound' WHERE ended_ms IS NULL RETURNING id
+), gaps AS (
+  SELECT setval(s.name::regclass, nextval(s.name::regclass) + 1000) FROM (VALUES
+    ('lessor.task_id_seq'), ('lessor.lease_id_seq'), ('lessor.worker_id_seq'), ('lessor.repository_id_seq'),
+    ('lessor.workspace_id_seq')) AS s (name)
+)
+SELECT count(*) AS terms, (SELECT count(*) FROM gaps) AS gaps FROM terms

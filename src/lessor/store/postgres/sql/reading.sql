@@ -44,8 +44,32 @@ SELECT l.id, l.kind, l.repository_id, l.task_id, s.number, s.title, l.epoch, l.w
   l.ttl_ms, l.granted_ms, l.renewed_ms, l.expires_ms, l.max_until_ms, l.queue, l.branch, l.label, l.workspace_id,
   l.ended_ms, l.end_reason, l.acknowledged_ms, l.proof, l.result, lessor.ms() AS now
 FROM lessor.lease AS l JOIN lessor.submission AS s ON s.task_id = l.task_id
-WHERE (:task_id = 0 OR l.task_id = :task_id) AND (:repository_id < 0 OR l.repository_id = :repository_id)
+WHERE :repository_id < 0 OR l.repository_id = :repository_id
+ORDER BY l.id
+LIMIT :most
+
+-- name: task_leases
+-- A task's leases, and the holds and reservations it has now. Two looks, as each has an index of its own; one
+-- that served for both read every lease there ever was.
+SELECT l.id, l.kind, l.repository_id, l.task_id, s.number, s.title, l.epoch, l.worker_id, l.agent, l.version, l.fence, l.term,
+  l.ttl_ms, l.granted_ms, l.renewed_ms, l.expires_ms, l.max_until_ms, l.queue, l.branch, l.label, l.workspace_id,
+  l.ended_ms, l.end_reason, l.acknowledged_ms, l.proof, l.result, lessor.ms() AS now
+FROM lessor.lease AS l JOIN lessor.submission AS s ON s.task_id = l.task_id
+WHERE l.id IN (
+  SELECT a.id FROM lessor.lease AS a WHERE a.task_id = :task_id AND a.kind = 'lease'
+  UNION ALL
+  SELECT a.id FROM lessor.lease AS a WHERE a.task_id = :task_id AND a.kind <> 'lease' AND a.ended_ms IS NULL)
   AND (:live = 0 OR l.ended_ms IS NULL)
+ORDER BY l.id
+LIMIT :most
+
+-- name: live_leases
+SELECT l.id, l.kind, l.repository_id, l.task_id, s.number, s.title, l.epoch, l.worker_id, l.agent, l.version, l.fence, l.term,
+  l.ttl_ms, l.granted_ms, l.renewed_ms, l.expires_ms, l.max_until_ms, l.queue, l.branch, l.label, l.workspace_id,
+  l.ended_ms, l.end_reason, l.acknowledged_ms, l.proof, l.result, lessor.ms() AS now
+FROM lessor.lease AS l JOIN lessor.submission AS s ON s.task_id = l.task_id
+WHERE l.ended_ms IS NULL
+  AND l.repository_id IN (SELECT r.id FROM lessor.repository AS r WHERE :repository_id < 0 OR r.id = :repository_id)
 ORDER BY l.id
 LIMIT :most
 

@@ -83,7 +83,7 @@ DELETE FROM lessor.usage_limit WHERE kind = :kind AND key = :key RETURNING kind,
 
 -- name: lock_limits
 SELECT u.kind, u.key, u.maximum FROM lessor.usage_limit AS u
-WHERE (u.kind = 'queue' AND u.key = :queue) OR (u.kind = 'agent' AND u.key = :agent)
+WHERE (u.kind = 'queue' AND u.key = :queue) OR (u.kind = 'agent' AND u.key IN (:agent, :agent_kind))
   OR (u.kind = 'key' AND u.key IN (SELECT json_array_elements_text(:keys::json)))
 ORDER BY u.kind, u.key
 FOR UPDATE
@@ -94,11 +94,12 @@ FOR UPDATE
 SELECT u.kind, u.key, u.maximum,
   CASE u.kind
     WHEN 'queue' THEN (SELECT count(*) FROM lessor.lease AS l WHERE l.kind = 'lease' AND l.ended_ms IS NULL AND l.queue = u.key)
-    WHEN 'agent' THEN (SELECT count(*) FROM lessor.lease AS l WHERE l.kind = 'lease' AND l.ended_ms IS NULL AND l.agent = u.key)
+    WHEN 'agent' THEN (SELECT count(*) FROM lessor.lease AS l WHERE l.kind = 'lease' AND l.ended_ms IS NULL AND l.agent_kind = :agent_kind
+        AND u.key IN (l.agent, :agent_kind))
     ELSE (SELECT count(*) FROM lessor.lease AS l WHERE l.kind = 'lease' AND l.ended_ms IS NULL AND l.limit_key = u.key)
   END AS holding, lessor.ms() AS now
 FROM lessor.usage_limit AS u
-WHERE (u.kind = 'queue' AND u.key = :queue) OR (u.kind = 'agent' AND u.key = :agent)
+WHERE (u.kind = 'queue' AND u.key = :queue) OR (u.kind = 'agent' AND u.key IN (:agent, :agent_kind))
   OR (u.kind = 'key' AND u.key IN (SELECT json_array_elements_text(:keys::json)))
 ORDER BY u.kind, u.key
 
@@ -132,11 +133,16 @@ UPDATE lessor.workspace SET epoch = :epoch, state = :state, at_ms = lessor.ms() 
 SELECT w.id, w.task_id, w.epoch, w.host_id, w.path, w.branch, w.base, w.state, w.snapshot, w.at_ms
 FROM lessor.workspace AS w WHERE w.id = :workspace_id
 
--- name: workspaces
+-- name: task_workspaces
+SELECT w.id, w.task_id, w.epoch, w.host_id, w.path, w.branch, w.base, w.state, w.snapshot, w.at_ms
+FROM lessor.workspace AS w
+WHERE w.task_id = :task_id AND (:gone = 1 OR w.state <> 'gone')
+ORDER BY w.id
+
+-- name: host_workspaces
 SELECT w.id, w.task_id, w.epoch, w.host_id, w.path, w.branch, w.base, w.state, w.snapshot, w.at_ms
 FROM lessor.workspace AS w JOIN lessor.task AS t ON t.id = w.task_id
-WHERE (:task_id = 0 OR w.task_id = :task_id) AND (:repository_id = 0 OR t.repository_id = :repository_id)
-  AND (:host_id = '' OR w.host_id = :host_id) AND (:gone = 1 OR w.state <> 'gone')
+WHERE w.host_id = :host_id AND w.state <> 'gone' AND (:repository_id = 0 OR t.repository_id = :repository_id)
 ORDER BY w.id
 
 -- name: add_salvage

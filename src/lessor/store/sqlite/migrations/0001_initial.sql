@@ -184,6 +184,7 @@ CREATE TABLE lease (
   max_until_ms INTEGER NOT NULL,
   queue TEXT NOT NULL,
   agent TEXT NOT NULL,
+  agent_kind TEXT NOT NULL DEFAULT '',
   limit_key TEXT,
   branch TEXT,
   label TEXT NOT NULL,
@@ -211,7 +212,7 @@ CREATE UNIQUE INDEX lease_one_reservation_per_repository ON lease (repository_id
 CREATE INDEX lease_lapse ON lease (repository_id, expires_ms) WHERE ended_ms IS NULL;
 CREATE INDEX lease_drain ON lease (repository_id, id) WHERE ended_ms IS NOT NULL AND drained = 0;
 CREATE INDEX lease_live_by_queue ON lease (queue) WHERE kind = 'lease' AND ended_ms IS NULL;
-CREATE INDEX lease_live_by_agent ON lease (agent) WHERE kind = 'lease' AND ended_ms IS NULL;
+CREATE INDEX lease_live_by_agent ON lease (agent_kind, agent) WHERE kind = 'lease' AND ended_ms IS NULL;
 CREATE INDEX lease_live_by_key ON lease (limit_key) WHERE kind = 'lease' AND ended_ms IS NULL AND limit_key IS NOT NULL;
 CREATE INDEX lease_by_task ON lease (task_id, id) WHERE kind <> 'lease' AND ended_ms IS NULL;
 

@@ -87,7 +87,7 @@ JOIN submission AS s ON s.task_id = l.task_id
 WHERE l.ended_ms IS NULL AND l.expires_ms <= :now AND l.id IN (
   SELECT a.id FROM lease AS a WHERE a.kind = 'lease' AND a.ended_ms IS NULL AND a.queue = :queue
   UNION ALL
-  SELECT a.id FROM lease AS a WHERE a.kind = 'lease' AND a.ended_ms IS NULL AND a.agent = :agent
+  SELECT a.id FROM lease AS a WHERE a.kind = 'lease' AND a.ended_ms IS NULL AND a.agent_kind = :agent_kind
   UNION ALL
   SELECT a.id FROM lease AS a
   WHERE a.kind = 'lease' AND a.ended_ms IS NULL AND a.limit_key IN (SELECT value FROM json_each(:keys)))
@@ -139,6 +139,7 @@ FROM (SELECT 1) LEFT JOIN (
 -- Ready tasks in order, each with one lease that blocks it where both sides are plain paths. CROSS JOIN
 -- fixes the order of lookups: ancestors by equality, descendants by range.
 -- A reserved turn blocks no task that has a hold: the turn may itself wait for that hold's end.
+-- Of a task's own rows only those of an ended lease block it, until they are drained.
 WITH full_key AS (  -- a first look, so that nobody scans past a full key; counted again under its lock
   SELECT u.key FROM usage_limit AS u
   WHERE u.kind = 'key' AND u.maximum <= (
@@ -163,14 +164,16 @@ SELECT c.id AS task_id, c.epoch, c.rank, c.agent, c.limit_key, c.branch, c.progr
   coalesce(
     (SELECT w.lease_id FROM task_scope AS ts CROSS JOIN json_each(ts.ancestors) AS a CROSS JOIN scope AS w
       WHERE ts.task_id = c.id AND ts.pattern IS NULL AND w.repository_id = :repository_id AND w.key = a.value
-        AND (ts.mode = 'w' OR w.mode = 'w') AND w.pattern IS NULL AND w.task_id <> c.id
+        AND (ts.mode = 'w' OR w.mode = 'w') AND w.pattern IS NULL
+        AND CASE WHEN w.task_id <> c.id THEN 1 ELSE (SELECT o.kind = 'lease' FROM lease AS o WHERE o.id = w.lease_id) END
         AND (w.reserved_rank IS NULL OR w.reserved_rank <= c.rank AND NOT EXISTS (
           SELECT 1 FROM lease AS h WHERE h.task_id = c.id AND h.kind = 'hold' AND h.kind <> 'lease' AND h.ended_ms IS NULL))
       LIMIT 1),
     (SELECT w.lease_id FROM task_scope AS ts CROSS JOIN scope AS w
       WHERE ts.task_id = c.id AND ts.pattern IS NULL AND w.repository_id = :repository_id
         AND w.key > ts.key AND w.key < ts.key_end
-        AND (ts.mode = 'w' OR w.mode = 'w') AND w.pattern IS NULL AND w.task_id <> c.id
+        AND (ts.mode = 'w' OR w.mode = 'w') AND w.pattern IS NULL
+        AND CASE WHEN w.task_id <> c.id THEN 1 ELSE (SELECT o.kind = 'lease' FROM lease AS o WHERE o.id = w.lease_id) END
         AND (w.reserved_rank IS NULL OR w.reserved_rank <= c.rank AND NOT EXISTS (
           SELECT 1 FROM lease AS h WHERE h.task_id = c.id AND h.kind = 'hold' AND h.kind <> 'lease' AND h.ended_ms IS NULL))
       LIMIT 1)) AS blocker,
@@ -261,10 +264,10 @@ UPDATE task SET status = 'running', epoch = p.epoch, attempts = attempts + 1, ev
 FROM picked AS p WHERE task.id = p.task_id;
 INSERT INTO lease (
   id, kind, repository_id, task_id, epoch, worker_id, token_hash, fence, term, ttl_ms, granted_ms,
-  renewed_ms, expires_ms, max_until_ms, queue, agent, limit_key, branch, label)
+  renewed_ms, expires_ms, max_until_ms, queue, agent, agent_kind, limit_key, branch, label)
 SELECT p.lease_id, 'lease', :repository_id, t.id, t.epoch, :worker_id, p.asked ->> 'token_hash', p.asked ->> 'fence',
   :term, :ttl_ms, :at_ms, :at_ms, :at_ms + :ttl_ms, :at_ms + (p.asked ->> 'hold_ms'), t.queue, :agent,
-  t.limit_key, t.branch, p.asked ->> 'label'
+  :kind, t.limit_key, t.branch, p.asked ->> 'label'
 FROM picked AS p JOIN task AS t ON t.id = p.task_id
 ORDER BY p.lease_id;
 INSERT INTO scope (lease_id, ord, repository_id, task_id, text, key, key_end, mode, pattern, ancestors, fence)

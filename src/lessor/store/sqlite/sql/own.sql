@@ -30,10 +30,11 @@ WHERE key = 'slept_ms' AND CAST(:slept AS INTEGER) - CAST(value AS INTEGER) >= :
 
 -- name: new_term
 -- A rewound store: a new term, every live grant is over, epochs jump past what the lost store may have
--- handed out, and lease ids go on behind the highest that is on record.
-UPDATE repository SET term = term + 1;
+-- handed out, and so do ids and numbers; lease ids go on behind the highest that is on record.
+UPDATE repository SET term = term + 1, last_number = last_number + 100;
 UPDATE task SET epoch = epoch + 1000 WHERE status NOT IN ('succeeded', 'failed', 'cancelled');
 UPDATE lease SET expires_ms = min(expires_ms, :now), proof = 'rewound' WHERE ended_ms IS NULL;
 INSERT INTO sqlite_sequence (name, seq)
 SELECT 'lease', 0 WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'lease');
 UPDATE sqlite_sequence SET seq = max(seq, :high) WHERE name = 'lease';
+UPDATE sqlite_sequence SET seq = seq + 1000 WHERE name IN ('task', 'worker', 'repository', 'workspace');

@@ -83,7 +83,7 @@ DELETE FROM usage_limit WHERE kind = :kind AND key = :key RETURNING kind, key, m
 
 -- name: lock_limits
 SELECT u.kind, u.key, u.maximum FROM usage_limit AS u
-WHERE (u.kind = 'queue' AND u.key = :queue) OR (u.kind = 'agent' AND u.key = :agent)
+WHERE (u.kind = 'queue' AND u.key = :queue) OR (u.kind = 'agent' AND u.key IN (:agent, :agent_kind))
   OR (u.kind = 'key' AND u.key IN (SELECT value FROM json_each(:keys)))
 ORDER BY u.kind, u.key
 
@@ -92,11 +92,12 @@ ORDER BY u.kind, u.key
 SELECT u.kind, u.key, u.maximum,
   CASE u.kind
     WHEN 'queue' THEN (SELECT count(*) FROM lease AS l WHERE l.kind = 'lease' AND l.ended_ms IS NULL AND l.queue = u.key)
-    WHEN 'agent' THEN (SELECT count(*) FROM lease AS l WHERE l.kind = 'lease' AND l.ended_ms IS NULL AND l.agent = u.key)
+    WHEN 'agent' THEN (SELECT count(*) FROM lease AS l WHERE l.kind = 'lease' AND l.ended_ms IS NULL AND l.agent_kind = :agent_kind
+        AND u.key IN (l.agent, :agent_kind))
     ELSE (SELECT count(*) FROM lease AS l WHERE l.kind = 'lease' AND l.ended_ms IS NULL AND l.limit_key = u.key)
   END AS holding, :now AS now
 FROM usage_limit AS u
-WHERE (u.kind = 'queue' AND u.key = :queue) OR (u.kind = 'agent' AND u.key = :agent)
+WHERE (u.kind = 'queue' AND u.key = :queue) OR (u.kind = 'agent' AND u.key IN (:agent, :agent_kind))
   OR (u.kind = 'key' AND u.key IN (SELECT value FROM json_each(:keys)))
 ORDER BY u.kind, u.key
 
@@ -130,11 +131,16 @@ UPDATE workspace SET epoch = :epoch, state = :state, at_ms = :now WHERE id = :wo
 SELECT w.id, w.task_id, w.epoch, w.host_id, w.path, w.branch, w.base, w.state, w.snapshot, w.at_ms
 FROM workspace AS w WHERE w.id = :workspace_id
 
--- name: workspaces
+-- name: task_workspaces
+SELECT w.id, w.task_id, w.epoch, w.host_id, w.path, w.branch, w.base, w.state, w.snapshot, w.at_ms
+FROM workspace AS w
+WHERE w.task_id = :task_id AND (:gone = 1 OR w.state <> 'gone')
+ORDER BY w.id
+
+-- name: host_workspaces
 SELECT w.id, w.task_id, w.epoch, w.host_id, w.path, w.branch, w.base, w.state, w.snapshot, w.at_ms
 FROM workspace AS w JOIN task AS t ON t.id = w.task_id
-WHERE (:task_id = 0 OR w.task_id = :task_id) AND (:repository_id = 0 OR t.repository_id = :repository_id)
-  AND (:host_id = '' OR w.host_id = :host_id) AND (:gone = 1 OR w.state <> 'gone')
+WHERE w.host_id = :host_id AND w.state <> 'gone' AND (:repository_id = 0 OR t.repository_id = :repository_id)
 ORDER BY w.id
 
 -- name: add_salvage
