@@ -279,6 +279,14 @@ def test_a_remote_that_is_added_later_keeps_the_tasks_together(person: Person) -
     assert len(person.ok("list", "-o", "json").json) == 2
 
 
+def test_an_id_of_another_store_names_nothing_here(person: Person, tmp_path: Path) -> None:
+    git(person.cwd, "remote", "remove", "origin")
+    person.add("in the first store")
+    git(person.cwd, "remote", "add", "origin", "https://github.com/acme/shop")
+    record = person.ok("add", "a", "--store", f"sqlite://{tmp_path}/other.db", "-o", "json").json
+    assert record["repo"] == "github.com/acme/shop"
+
+
 def test_nothing_but_the_id_is_written_into_the_repository(person: Person) -> None:
     before = git(person.cwd, "status", "--porcelain", "--ignored")
     person.ok()

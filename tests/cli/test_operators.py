@@ -84,7 +84,7 @@ def test_a_restored_store_hands_nothing_out_twice(person: Person, tmp_path: Path
     assert (again["term"], again["fence"]) > (lost["term"], lost["fence"])
     assert again["leaseId"] not in {before["leaseId"], lost["leaseId"]}
     fresh = person.add("d")
-    assert fresh["number"] == 4
+    assert fresh["number"] > 3  # the lost store had given 3 away
     assert names(person.ok("list", "-o", "json").json) == ["d", "b", "a"]
 
 

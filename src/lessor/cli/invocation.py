@@ -119,7 +119,7 @@ class Invocation:
     @property
     def here(self) -> Path:
         """The directory that the command was started in."""
-        return Path(os.getcwd())  # noqa: PTH109 - cwd() resolves nothing either, and reads worse
+        return Path.cwd()
 
     def project(self, *, commit: str | None = None) -> Project:
         """The project at `commit`, else where the checkout stands.

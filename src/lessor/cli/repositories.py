@@ -6,6 +6,7 @@ The first command in a repository registers it; there is no other set-up.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,6 +82,8 @@ def find_standing(invocation: Invocation, *, register: bool) -> Standing:
         return _around(invocation, invocation.here)
     if named == NONE:
         return Standing(id=None, key="", name="")
+    if not named:
+        raise InvalidError("--repo is empty.", next_step="Name a path or a repository.")
     known = invocation.lessor.registry.repositories()
     exact = [row for row in known if row.key == named]
     if not exact and Path(named).is_dir():
@@ -91,9 +94,18 @@ def find_standing(invocation: Invocation, *, register: bool) -> Standing:
         raise InvalidError(f"{named!r} fits {keys}.", next_step="Name one of them in full.")
     if found:
         return _registered(invocation, found[0])
+    return _by_remote(invocation, named, known, register=register)
+
+
+def _by_remote(
+    invocation: Invocation, named: str, known: Sequence[Registered], *, register: bool
+) -> Standing:
     key = _canonical(named)
-    if key is not None and (register or any(row.key == key for row in known)):
-        return _registered(invocation, invocation.lessor.registry.add_repository(key))
+    there = next((row for row in known if row.key == key), None)
+    if there is None and key is not None and register:
+        there = invocation.lessor.registry.add_repository(key)
+    if there is not None:
+        return _registered(invocation, there)
     names = ", ".join(sorted(row.name for row in known)[:10])
     raise NotFoundError(
         f"No repository is known as {named[:80]!r}.",
@@ -118,7 +130,8 @@ def _register(invocation: Invocation, repository: Repository) -> Registered:
     key = repository_key(repository)
     if key not in known:
         # A remote that was added later gives the clone another name; its tasks stay together.
-        key = _earlier_key(repository) or key
+        earlier = _earlier_key(repository)
+        key = earlier if earlier in known else key
     found = known.get(key)
     if found is None:
         asked = ["config", "--type=bool", "--get", "core.ignorecase"]
