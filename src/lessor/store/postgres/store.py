@@ -46,8 +46,8 @@ class PostgresStore:
     def __init__(
         self, dsn: str, *, listen_dsn: str | None = None, clock: Clock | None = None
     ) -> None:
-        self._dsn = dsn
-        self._listen_dsn = listen_dsn
+        self._dsn = _readable(dsn)
+        self._listen_dsn = None if listen_dsn is None else _readable(listen_dsn)
         self._clock = clock or SystemClock()
         self._statements = {
             name: _PARAMETER.sub(r"%(\1)s", text.replace("%", "%%")).encode()
@@ -366,3 +366,15 @@ def _key(db: psycopg.Connection[Any]) -> int:
     cursor = psycopg.Cursor(db, row_factory=tuple_row)
     row = cursor.execute("SELECT value FROM lessor.meta WHERE key = 'store_key'").fetchone()
     return int(str(row[0])) if row else 0
+
+
+def _readable(dsn: str) -> str:
+    """`dsn` if libpq can read it; what it says of one that it can't quotes the password."""
+    try:
+        psycopg.conninfo.conninfo_to_dict(dsn)
+    except psycopg.Error:
+        raise InvalidError(
+            "The store's URL can't be read as PostgreSQL's.",
+            next_step="Write it as postgresql://user:password@host/database; encode special characters as %XX.",
+        ) from None
+    return dsn
