@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lessor.errors import InvalidError
-from lessor.project.manifest import KEYS, Landing, read_manifest
+from lessor.project.manifest import KEYS, read_manifest
 
 FULL = b"""
 agent = "codex"
@@ -15,7 +15,6 @@ check = "make test"
 setup = "npm ci"
 bring = [".env", "config/*.local"]
 base = "origin/main"
-land = "pr"
 n = 3
 lease = "10m"
 quiet = 90
@@ -36,7 +35,6 @@ def test_every_key_is_read_into_what_lessor_uses() -> None:
     found = read_manifest(FULL)
     assert set(found) == {key.name for key in KEYS}
     assert (found["lease"], found["quiet"], found["total"]) == (600_000, 90_000, 5_400_000)
-    assert found["land"] is Landing.PULL_REQUEST
     assert found["bring"] == (".env", "config/*.local")
     assert found["scopes"]["billing"] == ("services/billing", "libs/tax")
     assert found["agents"]["mine"] == ("my-agent", "--do", "{prompt}")
@@ -62,8 +60,6 @@ def test_an_empty_file_settles_nothing() -> None:
         ('lease = "10ms"', "from a second to a year"),
         ("lease = -5", "a duration"),
         ("lease = true", "a duration"),
-        ('land = "yes"', "one of off, branch, merge, pr"),
-        ("land = []", "one of off"),
         ("scopes = []", "a table"),
         ('scopes = { a = "x" }', "a list"),
         ("agents = { a = [] }", "name a program"),

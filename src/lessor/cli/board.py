@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from lessor.cli.invocation import Invocation
 from lessor.cli.repositories import Checkout
@@ -135,11 +136,8 @@ def _to_land(invocation: Invocation, commit: str) -> list[Task]:
     if standing.checkout is None or not commit:
         return results[:MOST_LANDING]
     repository = standing.checkout.repository
-    return [
-        task
-        for task in results[:MOST_LANDING]
-        if not contains(repository, task.commit or "", at=commit)
-    ]
+    waiting = (task for task in results if not contains(repository, task.commit or "", at=commit))
+    return list(islice(waiting, MOST_LANDING))
 
 
 def _size(invocation: Invocation, task: Task) -> str:

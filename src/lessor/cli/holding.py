@@ -23,8 +23,6 @@ from lessor.model.grant import Grant
 from lessor.model.task import NewTask
 from lessor.service.acquiring import QUEUE
 
-USUAL_MS = 4 * 3_600_000
-
 
 @command("hold")
 @click.argument("paths", nargs=-1, required=True)

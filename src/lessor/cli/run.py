@@ -99,6 +99,7 @@ def do(
     agent_command: tuple[str, ...],
 ) -> int:
     """Add one task and run it in the foreground."""
+    from lessor.cli.add import expand_scopes
     from lessor.cli.running import (
         ensure_trusted,
         options_for,
@@ -118,7 +119,7 @@ def do(
                 prompt=prompt,
                 queue=wish.queue,
                 repository=invocation.repository,
-                scopes=scopes,
+                scopes=expand_scopes(invocation, project, scopes),
                 check=check,
                 max_attempts=project.attempts,
             )

@@ -22,7 +22,6 @@ GIT = "git/"
 
 _TIME = "mtime"
 _MODE = 0o600
-_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
 def write_archive(directory: Path, name: str, *, members: Mapping[str, Path]) -> Path:

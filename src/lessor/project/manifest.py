@@ -6,7 +6,6 @@ import difflib
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
@@ -17,15 +16,6 @@ from lessor.project.duration import parse_duration
 MANIFEST = "lessor.toml"
 MOST_WORKERS = 64
 LONGEST_TEXT = 4_096
-
-
-class Landing(StrEnum):
-    """What happens to a verified result by itself."""
-
-    OFF = "off"
-    BRANCH = "branch"
-    MERGE = "merge"
-    PULL_REQUEST = "pr"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,13 +109,6 @@ def _table(read: Callable[[Any], tuple[str, ...]]) -> Callable[[Any], Mapping[st
     return read_table
 
 
-def _landing(value: Any) -> Landing:
-    try:
-        return Landing(value)
-    except ValueError:
-        raise ValueError(f"which has to be one of {', '.join(Landing)}") from None
-
-
 KEYS = (
     Key(
         name="agent",
@@ -156,12 +139,6 @@ KEYS = (
         meaning="Where new work starts: a branch or another revision.",
         default="the branch you are on",
         read=_text,
-    ),
-    Key(
-        name="land",
-        meaning="What happens to a verified result by itself: off, branch, merge or pr.",
-        default="off",
-        read=_landing,
     ),
     Key(
         name="n",

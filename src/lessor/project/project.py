@@ -12,7 +12,7 @@ from lessor.git.repository import Repository
 from lessor.model.lease import HOUR, MINUTE
 from lessor.project.agents import installed_agents
 from lessor.project.discovery import Found, find_check, find_setup
-from lessor.project.manifest import MANIFEST, Landing, read_manifest
+from lessor.project.manifest import MANIFEST, read_manifest
 from lessor.project.tree import Tree
 from lessor.project.trust import commands_digest, is_trusted
 from lessor.settings import Settings
@@ -46,7 +46,6 @@ class Project:
     digest: str
     trusted: bool
     base: str | None = None
-    land: Landing = Landing.OFF
     workers: int = 1
     lease_ms: int | None = None
     quiet_ms: int = 20 * MINUTE
