@@ -187,6 +187,9 @@ def supervise(spec: SupervisorSpec) -> int:
 
 def main(arguments: list[str]) -> int:
     """Run with the path of a spec, which is removed once it was read."""
+    # One token a renewal is hashed here, and OpenSSL would cost 3.5 MB beside every agent: hashlib
+    # has its own algorithms for when there is none.
+    sys.modules["_hashlib"] = None  # type: ignore[assignment]
     try:
         return supervise(SupervisorSpec.take(Path(arguments[0])))
     except LessorError as error:
