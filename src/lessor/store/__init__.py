@@ -63,6 +63,9 @@ class Store(Protocol):
     def once(self, name: str, /, **values: Any) -> list[Row]:
         """Run one named statement that writes, in a transaction of its own, in one round trip."""
 
+    def together(self, *calls: Call) -> list[list[Row]]:
+        """Run statements that write, in one transaction of their own, in one round trip."""
+
     def join(self, connection: Any) -> AbstractContextManager[Transaction]:
         """The caller's own open transaction on this store's database; the caller commits it.
 

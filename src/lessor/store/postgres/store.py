@@ -7,30 +7,28 @@ costs. Nothing here needs LISTEN for correctness: it only shortens a wait, on a 
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
-import psycopg.abc
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
-from psycopg.types.numeric import Int8Dumper
 
 from lessor.clock import Clock, SystemClock
 from lessor.errors import BusyError, InvalidError, StoreUnavailableError
 from lessor.store import TRIES, Call, RetryRule, Row, T
 from lessor.store.postgres.errors import GUARD_FAILED, REPEATABLE, translate
+from lessor.store.postgres.line import Line
 from lessor.store.postgres.opening import is_pooled, lineage, migrate, settle
-from lessor.store.statements import load_statements
+from lessor.store.postgres.transaction import (
+    JoinedTransaction,
+    PostgresTransaction,
+    own_statements,
+)
 
 CHANNEL = "lessor"
-_LOCK_TIMEOUT = b"SET LOCAL lock_timeout = 10000"
-_PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
-_BEGIN = b"BEGIN"
-_COMMIT = b"COMMIT"
 
 
 class PostgresStore:
@@ -49,10 +47,6 @@ class PostgresStore:
         self._dsn = _readable(dsn)
         self._listen_dsn = None if listen_dsn is None else _readable(listen_dsn)
         self._clock = clock or SystemClock()
-        self._statements = {
-            name: _PARAMETER.sub(r"%(\1)s", text.replace("%", "%%")).encode()
-            for name, text in load_statements("postgres").items()
-        }
         self._local = threading.local()
         self._open: list[tuple[threading.Thread, psycopg.Connection[tuple[Any, ...]]]] = []
         self._listens = threading.Lock()
@@ -61,10 +55,10 @@ class PostgresStore:
         self._lineage = ""
         self._closed = False
         try:
-            db = self._open_one()
-            migrate(db)
-            self._note_lineage(db)
-            self.key = _key(db)
+            line = self._open_one()
+            migrate(line.connection)
+            self._note_lineage(line)
+            self.key = _key(line.connection)
         except psycopg.Error as error:
             self.close()
             raise translate(error) from error
@@ -75,7 +69,7 @@ class PostgresStore:
     def write(self, rule: Callable[[PostgresTransaction], T]) -> T:
         """Run `rule` in one transaction; again after a serialization failure or a failed guard."""
         for _ in range(TRIES):
-            tx = PostgresTransaction(self._connection(), self._statements, pooled=self._pooled)
+            tx = PostgresTransaction(self._line(), pooled=self._pooled)
             try:
                 answer = rule(tx)
                 if not tx.over:
@@ -97,24 +91,29 @@ class PostgresStore:
 
     def read(self, name: str, /, **values: Any) -> list[Row]:
         """Run one statement that only reads; a lost connection is opened again, once."""
+        line = self._line()
         try:
             try:
-                return list(self._connection().execute(self._statements[name], values))
+                return line.send([(name, values)])[0]
             except psycopg.OperationalError:
-                if not self._connection_lost():
+                if not line.connection.closed:
                     raise
-            return list(self._connection().execute(self._statements[name], values))
+            return self._line().send([(name, values)])[0]
         except psycopg.Error as error:
             raise translate(error) from error
 
     def once(self, name: str, /, **values: Any) -> list[Row]:
         """One statement that writes, in a transaction of its own: one round trip."""
+        return self.together((name, values))[0]
+
+    def together(self, *calls: Call) -> list[list[Row]]:
+        """Statements that write, in one transaction of their own: one round trip."""
         if self._pooled:  # the lock's timeout has to be set within the transaction
-            return self.write(lambda tx: tx.finish((name, values))[0])
+            return self.write(lambda tx: tx.finish(*calls))
         last: psycopg.Error | None = None
         for _ in range(TRIES):
             try:
-                return list(self._connection().execute(self._statements[name], values))
+                return self._line().send(calls)
             except REPEATABLE as error:
                 last = error
             except psycopg.Error as error:
@@ -126,7 +125,7 @@ class PostgresStore:
         ) from last
 
     @contextmanager
-    def join(self, connection: Any) -> Iterator[PostgresTransaction]:
+    def join(self, connection: Any) -> Iterator[JoinedTransaction]:
         """The caller's own transaction on a psycopg connection to this database, in a savepoint.
 
         Raises:
@@ -142,9 +141,7 @@ class PostgresStore:
                 connection.execute("SELECT 1")  # else the block below were the whole transaction
             with connection.transaction():
                 self._refuse_other(connection)
-                yield PostgresTransaction(
-                    connection, self._statements, pooled=self._pooled, joined=True
-                )
+                yield JoinedTransaction(connection)
         except (RetryRule, *REPEATABLE):
             raise BusyError(
                 "What was read has changed meanwhile.",
@@ -157,7 +154,7 @@ class PostgresStore:
     def notify(self) -> None:
         """Wake those who LISTEN; a failure only costs them their polling interval."""
         with suppress(psycopg.Error):
-            self._connection().execute("SELECT pg_notify(%s, '')", (CHANNEL,))
+            self._line().connection.execute("SELECT pg_notify(%s, '')", (CHANNEL,))
 
     def wait(self, milliseconds: int) -> None:
         """Return on a notification or after `milliseconds`; without LISTEN, after a second at most.
@@ -198,35 +195,32 @@ class PostgresStore:
             self._listener.close()
             self._listener = None
 
-    def _connection(self) -> psycopg.Connection[tuple[Any, ...]]:
-        db: psycopg.Connection[tuple[Any, ...]] | None = getattr(self._local, "db", None)
-        if db is None or db.closed:
+    def _line(self) -> Line:
+        line: Line | None = getattr(self._local, "line", None)
+        if line is None or line.connection.closed:
             try:
-                db = self._open_one()
-                self._note_lineage(db)
+                line = self._open_one()
+                self._note_lineage(line)
             except psycopg.Error as error:
                 raise translate(error) from error
-        return db
+        with suppress(psycopg.Error):  # a lost connection is met, and told of, by what follows
+            line.replan(self._clock.boottime_ms())
+        return line
 
-    def _connection_lost(self) -> bool:
-        db: psycopg.Connection[tuple[Any, ...]] | None = getattr(self._local, "db", None)
-        return db is None or db.closed
-
-    def _open_one(self) -> psycopg.Connection[tuple[Any, ...]]:
+    def _open_one(self) -> Line:
         if self._closed:
             raise StoreUnavailableError("The store was closed.", next_step="Open it again.")
+        # psycopg's own prepared statements are off: on a rollback it would drop the line's with them.
         db: psycopg.Connection[tuple[Any, ...]] = psycopg.connect(
-            self._dsn, autocommit=True, connect_timeout=10, prepare_threshold=1
+            self._dsn, autocommit=True, connect_timeout=10, prepare_threshold=None
         )
         self._pooled = is_pooled(db)
-        _adapt(db)
-        if self._pooled:
-            db.prepare_threshold = None
-        else:
+        if not self._pooled:
             settle(db)
-        self._local.db = db
+        line = Line(db, own_statements(), prepared=not self._pooled)
+        self._local.line = line
         self._keep(db)
-        return db
+        return line
 
     def _keep(self, db: psycopg.Connection[tuple[Any, ...]]) -> None:
         """Remember a connection to close, and close those of threads that are gone."""
@@ -238,15 +232,15 @@ class PostgresStore:
                 known.close()
         self._open = [*kept, (threading.current_thread(), db)]
 
-    def _note_lineage(self, db: psycopg.Connection[tuple[Any, ...]]) -> None:
+    def _note_lineage(self, line: Line) -> None:
         """A new term where another server or timeline answers than before.
 
         At every new connection: after a failover the same address leads to a promoted standby,
         which may have lost grants that were acknowledged.
         """
-        found = lineage(db)
+        found = lineage(line.connection)
         if found != self._lineage:
-            db.execute(self._statements["note_lineage"], {"lineage": found})
+            line.send([("note_lineage", {"lineage": found})])
             self._lineage = found
 
     def _refuse_other(self, connection: psycopg.Connection[Any]) -> None:
@@ -276,82 +270,6 @@ class PostgresStore:
                 next_step="Check LESSOR_LISTEN_DSN, or unset it to poll.",
             ) from error
         return self._listener
-
-
-class PostgresTransaction:
-    """A transaction that begins with its first statement."""
-
-    def __init__(
-        self,
-        db: psycopg.Connection[tuple[Any, ...]],
-        statements: dict[str, bytes],
-        *,
-        pooled: bool,
-        joined: bool = False,
-    ) -> None:
-        self._db = db
-        self._statements = statements
-        self._pooled = pooled
-        self._begun = joined
-        self._joined = joined
-        self.over = False
-
-    def rows(self, name: str, /, **values: Any) -> list[Row]:
-        """Run one named statement."""
-        return self.batch((name, values))[0]
-
-    def batch(self, *calls: Call) -> list[list[Row]]:
-        """Run statements in order, in one round trip."""
-        return self._send(calls, commit=False)
-
-    def finish(self, *calls: Call) -> list[list[Row]]:
-        """Run statements in order and commit, in one round trip."""
-        answers = self._send(calls, commit=True)
-        self.over = True
-        return answers
-
-    def now(self) -> int:
-        """The server's clock, read now, in milliseconds."""
-        return int(self.rows("clock")[0][0])
-
-    def roll_back(self) -> None:
-        """Give up; a connection that can't is closed."""
-        if self._db.closed or not self._begun:
-            return
-        try:
-            # Not execute(): this forgets what the driver takes for prepared, and a statement that was
-            # sent behind a failed one in a pipeline never was (psycopg 3.3).
-            self._db.rollback()
-        except psycopg.Error:
-            self._db.close()
-
-    def _send(self, calls: tuple[Call, ...], *, commit: bool) -> list[list[Row]]:
-        if not self._begun and not calls:
-            return []
-        db = self._db
-        with db.pipeline():
-            if not self._begun:
-                self._begun = True
-                db.execute(_BEGIN)
-                if self._pooled:  # a session's setting would leak to the pooler's other clients
-                    db.execute(_LOCK_TIMEOUT)
-            cursors = [
-                self._cursor().execute(self._statements[name], values) for name, values in calls
-            ]
-            if commit:
-                db.execute(_COMMIT)
-        return [list(cursor) if cursor.description else [] for cursor in cursors]
-
-    def _cursor(self) -> psycopg.Cursor[tuple[Any, ...]]:
-        cursor = psycopg.Cursor(self._db, row_factory=tuple_row)
-        if self._joined:  # the caller's connection may make rows and send numbers in its own way
-            _adapt(cursor)
-        return cursor
-
-
-def _adapt(context: psycopg.abc.AdaptContext) -> None:
-    """One type for every number, so that there is one prepared plan a statement."""
-    context.adapters.register_dumper(int, Int8Dumper)
 
 
 def _commits_alone(connection: psycopg.Connection[Any]) -> bool:

@@ -95,6 +95,10 @@ class SqliteStore:
         """One statement that writes, in a transaction of its own."""
         return self.write(lambda tx: tx.rows(name, **values))
 
+    def together(self, *calls: Call) -> list[list[Row]]:
+        """Statements that write, in one transaction of their own."""
+        return self.write(lambda tx: tx.batch(*calls))
+
     @contextmanager
     def join(self, connection: Any) -> Iterator[SqliteTransaction]:
         """The caller's own transaction on an apsw connection to this file, in a savepoint.

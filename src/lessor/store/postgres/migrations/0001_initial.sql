@@ -373,29 +373,30 @@ CREATE TRIGGER event_deleted_only_when_terminal BEFORE DELETE ON lessor.event FO
   EXECUTE FUNCTION lessor.refuse_unfinished();
 
 -- Invariant 2 by the database, for literal paths: globs are decided exactly by the model, under the
--- repository's lock. Once a statement, over all its new rows; two lookups, never OR.
+-- repository's lock. Row by row, each against those before it; two lookups, never OR. (Once a statement,
+-- over its new rows as a table, a session kept the plan that it had made beside an empty table: each
+-- claim read every live scope.)
 CREATE FUNCTION lessor.scope_no_overlap() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  IF EXISTS (
-    SELECT 1 FROM fresh AS f CROSS JOIN LATERAL (
-      (SELECT 1 FROM lessor.scope AS s
-        WHERE s.repository_id = f.repository_id AND s.key = ANY (f.ancestors)
-          AND s.lease_id <> f.lease_id AND s.pattern IS NULL AND s.reserved_rank IS NULL
-          AND (s.mode = 'w' OR f.mode = 'w') LIMIT 1)
-      UNION ALL
-      (SELECT 1 FROM lessor.scope AS s
-        WHERE s.repository_id = f.repository_id AND s.key > f.key AND s.key < f.key_end
-          AND s.lease_id <> f.lease_id AND s.pattern IS NULL AND s.reserved_rank IS NULL
-          AND (s.mode = 'w' OR f.mode = 'w') LIMIT 1)
-    ) AS hit
-    WHERE f.pattern IS NULL AND f.reserved_rank IS NULL
-  ) THEN
-    RAISE EXCEPTION 'scope_no_overlap' USING ERRCODE = '23P01', CONSTRAINT = 'scope_no_overlap';
+  IF NEW.pattern IS NULL AND NEW.reserved_rank IS NULL THEN
+    IF EXISTS (
+      SELECT 1 FROM lessor.scope AS s
+      WHERE s.repository_id = NEW.repository_id AND s.key = ANY (NEW.ancestors)
+        AND s.lease_id <> NEW.lease_id AND s.pattern IS NULL AND s.reserved_rank IS NULL
+        AND (s.mode = 'w' OR NEW.mode = 'w')
+    ) OR EXISTS (
+      SELECT 1 FROM lessor.scope AS s
+      WHERE s.repository_id = NEW.repository_id AND s.key > NEW.key AND s.key < NEW.key_end
+        AND s.lease_id <> NEW.lease_id AND s.pattern IS NULL AND s.reserved_rank IS NULL
+        AND (s.mode = 'w' OR NEW.mode = 'w')
+    ) THEN
+      RAISE EXCEPTION 'scope_no_overlap' USING ERRCODE = '23P01', CONSTRAINT = 'scope_no_overlap';
+    END IF;
   END IF;
-  RETURN NULL;
+  RETURN NEW;
 END $$;
-CREATE TRIGGER scope_no_overlap AFTER INSERT ON lessor.scope
-  REFERENCING NEW TABLE AS fresh FOR EACH STATEMENT EXECUTE FUNCTION lessor.scope_no_overlap();
+CREATE TRIGGER scope_no_overlap BEFORE INSERT ON lessor.scope FOR EACH ROW
+  EXECUTE FUNCTION lessor.scope_no_overlap();
 CREATE TRIGGER scope_keeps_its_path
   BEFORE UPDATE OF repository_id, key, key_end, mode, pattern, ancestors, reserved_rank ON lessor.scope
   FOR EACH ROW EXECUTE FUNCTION lessor.refuse();

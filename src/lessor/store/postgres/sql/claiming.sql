@@ -107,7 +107,7 @@ WITH d AS MATERIALIZED (
   WHERE l.repository_id = :repository_id AND l.ended_ms IS NOT NULL AND l.drained = 0
   ORDER BY l.id LIMIT :most FOR UPDATE SKIP LOCKED
 ), gone AS (
-  DELETE FROM lessor.scope AS s USING d WHERE s.lease_id = d.id
+  DELETE FROM lessor.scope AS s WHERE s.lease_id = ANY (ARRAY(SELECT d.id FROM d))
 ), w AS MATERIALIZED (
   SELECT d.id AS lease_id, ARRAY(
     SELECT t.id FROM lessor.task AS t WHERE t.waiting_on = d.id ORDER BY t.rank, t.id LIMIT :wake
@@ -115,11 +115,11 @@ WITH d AS MATERIALIZED (
   FROM d
 ), k AS (
   UPDATE lessor.task AS t SET waiting_on = NULL
-  FROM (SELECT w.lease_id, unnest(w.waiters) AS id FROM w) AS x
-  WHERE t.id = x.id AND t.waiting_on = x.lease_id
+  WHERE t.id = ANY (ARRAY(SELECT unnest(w.waiters) FROM w)) AND t.waiting_on = ANY (ARRAY(SELECT d.id FROM d))
   RETURNING t.id
 ), f AS (
-  UPDATE lessor.lease AS l SET drained = 1 FROM w WHERE l.id = w.lease_id AND cardinality(w.waiters) < :wake
+  UPDATE lessor.lease AS l SET drained = 1
+  WHERE l.id = ANY (ARRAY(SELECT w.lease_id FROM w WHERE cardinality(w.waiters) < :wake))
 )
 SELECT (SELECT count(*) FROM d) AS drained, (SELECT count(*) FROM k) AS woken,
   CASE WHEN (
