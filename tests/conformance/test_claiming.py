@@ -193,9 +193,10 @@ def test_asking_for_one_task_that_isnt_ready_gives_no_other(yard: Yard) -> None:
 
 
 def test_asking_for_one_task_doesnt_hide_the_ones_before_it(yard: Yard) -> None:
-    tasks = [yard.add(f"task {n}", scopes=(f"d{n}",)) for n in range(4)]
-    assert yard.claim_one(task=tasks[2].task).title == "task 2"
+    tasks = [yard.add(f"task {n}", scopes=(f"d{n}",)) for n in range(5)]
     assert yard.claim_one().title == "task 0"
+    assert yard.claim_one(task=tasks[3].task).title == "task 3"
+    assert yard.claim_one().title == "task 1"
 
 
 @pytest.mark.parametrize("where", ["here", Reach.NO_REPOSITORY, Reach.ANYWHERE])

@@ -89,9 +89,9 @@ def test_a_limit_passes_over_and_keeps_the_order(yard: Yard) -> None:
     holder = yard.running("a", limit_key="db")
     yard.add("first in line", scopes=("b",), limit_key="db")
     yard.add("second", scopes=("c",))
+    yard.add("third", scopes=("d",))
     assert yard.claim_one().title == "second"
     yard.complete(holder)
-    yard.add("third", scopes=("d",))
     assert yard.claim_one().title == "first in line"
 
 

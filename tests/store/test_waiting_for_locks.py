@@ -206,6 +206,29 @@ def test_a_submit_that_waits_for_a_completion_finds_the_need_met(
     assert yard.claim_one().task == after.task
 
 
+def test_a_need_that_was_there_already_and_ends_meanwhile_is_seen(
+    yard: Yard, aside: ThreadPoolExecutor
+) -> None:
+    """Named by position, found by its unique key, and just being completed."""
+    grant = yard.running("src", unique_key="k")
+    before = yard.add("before", needs=(grant.task,))
+    wishes = [yard.asked("again", unique_key="k"), yard.asked("after", needs_index=(0,))]
+    with holding(
+        yard, "SELECT * FROM task WHERE id = 2 FOR UPDATE"
+    ):  # the completion frees it last
+        with holding(
+            yard, "LOCK TABLE submission IN EXCLUSIVE MODE"
+        ):  # the submit has found #1 by now
+            adding = aside.submit(yard.lessor.tasks.submit, wishes)
+            until_waiting(yard)
+            ending = aside.submit(yard.complete, grant)
+            until_waiting(yard, 2)
+        again, after = adding.result(timeout=30)
+    ending.result(timeout=30)
+    assert (again.task, again.created) == (grant.task, False)
+    assert [g.task for g in yard.claim(wanted=9)] == [before.task, after.task]
+
+
 @pytest.mark.parametrize("first", ["complete", "amend"])
 def test_a_need_that_is_taken_away_while_it_is_met_is_counted_once(
     yard: Yard, aside: ThreadPoolExecutor, first: str
