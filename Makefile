@@ -3,10 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
+INSTALLED := $(VENV)/.installed
 
 .PHONY: run test check lint types layers wheel bench clean
 
-run: $(STAMP)  ## watch three agents work side by side; one is killed, one is frozen
+run: $(INSTALLED)  ## watch three agents work side by side; one is killed, one is frozen
 	$(BIN)/lessor demo
 
 test: $(STAMP)  ## all tests, on SQLite and on a PostgreSQL out of a wheel
@@ -15,8 +16,8 @@ test: $(STAMP)  ## all tests, on SQLite and on a PostgreSQL out of a wheel
 check: lint types layers test wheel  ## what has to hold before a change lands
 
 lint: $(STAMP)
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks scripts/make-docs
+	$(BIN)/ruff format --check src tests benchmarks scripts/make-docs scripts/main-job scripts/main-job-agent
 
 types: $(STAMP)
 	$(BIN)/mypy
@@ -30,10 +31,16 @@ wheel: $(STAMP)  ## the built wheel passes the demo in a fresh environment
 bench: $(STAMP)  ## one JSON line a benchmark
 	@for file in benchmarks/*.py; do case $$file in benchmarks/_*) ;; *) $(BIN)/python $$file ;; esac; done
 
-$(STAMP): pyproject.toml
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	touch $(STAMP)
+$(INSTALLED): pyproject.toml
+	@echo "setting up $(VENV) once, about 15 s …"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $(INSTALLED)
+
+$(STAMP): pyproject.toml $(INSTALLED)
+	@echo "adding what tests and checks need, about 30 s …"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $(STAMP)
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -27,6 +27,7 @@ LessorError
 │   ├── WorktreeError
 │   └── HoldsWorkError
 ├── AgentError              the agent's process couldn't be started or judged
+│   └── AgentMissingError   its program isn't there
 ├── HostError               this machine stands in the way: a full disk, a directory that isn't ours
 ├── SetupFailedError        the setup command failed in a new worktree
 ├── BaseRedError            the check fails on the base already
@@ -240,6 +241,13 @@ class BaseRedError(LessorError):
     """The check fails on the base already, so that no agent could pass it."""
 
     code = "base_red"
+
+
+class AgentMissingError(AgentError):
+    """The agent's program isn't there: no task can be worked on with it."""
+
+    code = "agent_missing"
+    exit_code = 5
 
 
 class BusyError(LessorError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -55,7 +56,7 @@ def demo(invocation: Invocation, *, folder: Path | None) -> int:
         [
             Piece(" proof     ", Tone.FAINT),
             Piece(
-                f"{lost} ({proof.compared} files compared) · {len(proof.refused)} stale writes refused",
+                f"{lost} ({proof.compared} files compared) · {_count(len(proof.refused), 'stale write')} refused",
                 tone,
             ),
         ],
@@ -77,10 +78,19 @@ def _look_further(repo: Path, store: Path) -> list[Line]:
         [Piece(" by SQL    ", Tone.FAINT), f'sqlite3 "file:{store}?mode=ro" "{sql}"'],
         [
             Piece(" look      ", Tone.FAINT),
-            f"lessor show 3 --repo {repo} --store sqlite:///{store}",
+            f"{_lessor()} show 3 --repo {repo} --store sqlite:///{store}",
         ],
-        [Piece(" yours     ", Tone.FAINT), "cd your/repo && lessor"],
+        [Piece(" yours     ", Tone.FAINT), f"cd your/repo && {_lessor()}"],
     ]
+
+
+def _lessor() -> str:
+    """How this very program is called from a shell."""
+    return "lessor" if shutil.which("lessor") else sys.argv[0]
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 @command("drill")

@@ -90,7 +90,8 @@ def next_steps(board: Board) -> list[str]:
         asks = task.state == "needs_person"
         steps.append(f'lessor answer {task.number} "…"' if asks else f"lessor show {task.number}")
     if board.to_land:
-        steps.append(f"lessor diff {board.to_land[0].number}")
+        first = board.to_land[0]
+        steps += [f"lessor diff {first.number}", f"git merge {first.branch}"]
     if not steps and board.failed:
         steps.append(f"lessor show {board.failed[0].number}")
     if len(steps) < 2 and board.ready and not board.running:  # noqa: PLR2004

@@ -51,9 +51,17 @@ def run(
     The command after `--` is the agent; `{prompt}` and `{brief}` in it become one argument each.
     Ctrl-C finishes what runs, twice stops it and keeps everything.
     """
-    from lessor.cli.running import options_for, project_at_base, ring, run_here
+    from lessor.cli.running import (
+        ensure_trusted,
+        from_here,
+        options_for,
+        project_at_base,
+        ring,
+        run_here,
+    )
 
     project = project_at_base(invocation, base)
+    agent_command = from_here(invocation, agent_command)
     options = options_for(
         project,
         command=agent_command,
@@ -63,7 +71,8 @@ def run(
         base=base,
         stay=stay,
     )
-    code, done = run_here(invocation, options, project)
+    ensure_trusted(invocation, project)
+    code, done = run_here(invocation, options)
     numbers = sorted(set(done.tally.numbers.values()))
     if invocation.for_people:
         write_lines(_summary(invocation, numbers, options.workers))
@@ -102,16 +111,18 @@ def do(
     from lessor.cli.add import expand_scopes
     from lessor.cli.running import (
         ensure_trusted,
+        from_here,
         options_for,
         project_at_base,
         run_here,
     )
 
     project = project_at_base(invocation, base)
-    ensure_trusted(invocation, project)
+    agent_command = from_here(invocation, agent_command)
     wish = options_for(
         project, command=agent_command, agent=agent, workers=1, queue=None, base=base
     )
+    ensure_trusted(invocation, project)
     made = invocation.lessor.tasks.submit(
         [
             NewTask(
@@ -136,7 +147,7 @@ def do(
     )
     if invocation.for_people:
         write_lines([[Piece(f"#{made.number} ", Tone.STRONG), shown(title)]])
-    code, _ = run_here(invocation, options, project)
+    code, _ = run_here(invocation, options)
     if invocation.for_people:
         write_lines(_ending(invocation.lessor.tasks.task(made.task)))
     return code

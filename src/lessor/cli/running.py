@@ -94,9 +94,8 @@ def ring(text: str) -> None:
             sys.stdout.flush()
 
 
-def run_here(invocation: Invocation, options: RunOptions, project: Project) -> tuple[int, Run]:
+def run_here(invocation: Invocation, options: RunOptions) -> tuple[int, Run]:
     """Run with `options` in the repository around; the exit code, and what became of the tasks."""
-    ensure_trusted(invocation, project)
     reporter = LineReporter(invocation)
     desk = desk_for(invocation, options, reporter)
     stopping = Stopping(
@@ -163,7 +162,7 @@ def options_for(
     if kind is None:
         raise InvalidError(
             "No agent was found on PATH (claude, codex, gemini).",
-            next_step="Give its command: lessor run -- CMD ARGS.",
+            next_step="Give its command at the end: -- CMD ARGS.",
         )
     known = tuple(command) or project.agents.get(kind) or AGENT_COMMANDS.get(kind)
     if known is None:
@@ -184,6 +183,17 @@ def options_for(
         terms=terms_for(project.lease_ms) if project.lease_ms else HEARTBEAT_TERMS,
         limits=ProgressLimits(quiet_ms=project.quiet_ms, total_ms=project.total_ms),
     )
+
+
+def from_here(invocation: Invocation, command: tuple[str, ...]) -> tuple[str, ...]:
+    """The agent's command with a program that lies here by its whole path.
+
+    The agent starts in a worktree, where a script that isn't committed doesn't exist.
+    """
+    if not command or "/" not in command[0] or "{" in command[0]:
+        return command
+    program = invocation.here / command[0]
+    return (str(program), *command[1:]) if program.is_file() else command
 
 
 def project_at_base(invocation: Invocation, base: str | None) -> Project:

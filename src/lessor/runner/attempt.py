@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lessor.errors import (
+    AgentMissingError,
     BaseRedError,
     BusyError,
     DeniedError,
@@ -28,7 +29,7 @@ from lessor.runner.ending import Ending, Work
 from lessor.runner.following import Following, Last
 from lessor.runner.judging import Finding, Judge, Judgement
 from lessor.runner.keeping import StoreLifeline
-from lessor.runner.launching import launch
+from lessor.runner.launching import launch, refuse_missing_program
 from lessor.runner.lease_file import forget_holder, lease_file, read_holder, write_holder
 from lessor.runner.noting import NoteKind
 from lessor.runner.outcome import Outcome
@@ -78,7 +79,7 @@ class Attempt:
         """Work until the lease is over; never raises for what an agent, git or a check does.
 
         Raises:
-            HostError, BaseRedError, DeniedError: no task of this run can be worked on. The lease
+            HostError, BaseRedError, DeniedError, AgentMissingError: no task of this run can be worked on. The lease
                 was given back, and no attempt spent.
         """
         try:
@@ -98,7 +99,7 @@ class Attempt:
             raise
         except (StoreUnavailableError, BusyError) as silent:
             return self._ending.release(self._work, why=last_line(str(silent)), hurried=True)
-        except (HostError, BaseRedError, DeniedError) as refused:
+        except (HostError, BaseRedError, DeniedError, AgentMissingError) as refused:
             self._ending.release(self._work, why=refused.message.partition("\n")[0], hurried=True)
             raise
         except OSError as error:
@@ -129,6 +130,7 @@ class Attempt:
             run_dir=self._run_dir,
             check=self._grant.check or plan.check,
         )
+        refuse_missing_program(self._desk.options.command, place.worktree)
         while True:
             following = self._start(errand)
             outcome = self._after(following, following.to_the_end())

@@ -134,8 +134,10 @@ class Ending:
 
         try:
             self.send(end)
-        except TransitionRefusedError as refused:  # it ran out first; the next claim ends it
-            raise LeaseLostError(refused.message, next_step=refused.next_step) from refused
+        except TransitionRefusedError as refused:
+            # Either the first try's answer was lost, or it ran out first and the next claim ends it.
+            if self._desk.lessor.leases.lease(self._grant.lease).end is not LeaseEnd.GONE:
+                raise LeaseLostError(refused.message, next_step=refused.next_step) from refused
         self._tell(NoteKind.KILLED, how)
         return Outcome.KILLED
 

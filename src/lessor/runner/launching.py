@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
+from lessor.errors import AgentMissingError
 from lessor.runner.briefing import Errand, command_line, variables, write_brief
 from lessor.runner.desk import Desk
 from lessor.runner.environment import foreign_variables
@@ -50,3 +54,18 @@ def launch(desk: Desk, errand: Errand, lifeline: StoreLifeline, *, sent_ms: int)
         unset=foreign_variables(),
     )
     return Supervised.start(spec, clock=desk.clock)
+
+
+def refuse_missing_program(command: Sequence[str], worktree: Path) -> None:
+    """Refuse an agent whose program would lie in the worktree and doesn't.
+
+    Raises:
+        AgentMissingError: most likely it isn't committed, so that no worktree has it.
+    """
+    program = command[0]
+    if "/" in program and "{" not in program and not (worktree / program).exists():
+        raise AgentMissingError(
+            f"{program} isn't there.",
+            next_step="Commit it, so that every worktree has it, or give its whole path.",
+            program=program,
+        )

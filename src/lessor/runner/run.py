@@ -7,7 +7,7 @@ import shutil
 import threading
 from dataclasses import replace
 
-from lessor.errors import AgentError
+from lessor.errors import AgentMissingError
 from lessor.git.refs import BRANCHES
 from lessor.git.repository import behind_remote, current_branch, uncommitted_files
 from lessor.runner.baseline import Baseline
@@ -39,7 +39,7 @@ class Run:
         """Work until nothing is left, or until asked to stop; the exit code.
 
         Raises:
-            AgentError: the agent's program isn't there.
+            AgentMissingError: the agent's program isn't there.
             BaseRedError: the check fails on the base already, and the run wasn't to go on anyway.
             GitError: the base names no commit.
             HostError, StoreError: this machine or the store stands in the way of every task.
@@ -101,13 +101,13 @@ def refuse_missing_agent(desk: Desk) -> None:
     """Refuse a run whose agent can't be started, before it claims anything.
 
     Raises:
-        AgentError: there is no such program on PATH.
+        AgentMissingError: there is no such program on PATH.
     """
     program = desk.options.command[0]
     path = {**os.environ, **desk.options.env}.get("PATH")
     # One with a slash may lie in the worktree, which isn't there yet.
     if "/" not in program and "{" not in program and shutil.which(program, path=path) is None:
-        raise AgentError(
+        raise AgentMissingError(
             f"There is no program {program!r} on PATH.",
             next_step="Install it, or give its path after `--`.",
             program=program,

@@ -109,7 +109,10 @@ def _record(desk: Desk, workspace: Workspace, saved: Salvage, tell: Tell) -> Non
         workspace, ref=saved.ref, archive=archive, files=len(saved.files)
     )
     if saved.files:
-        tell(NoteKind.SALVAGED, f"{len(saved.files)} files saved")
+        tell(
+            NoteKind.SALVAGED,
+            f"{len(saved.files)} file{'' if len(saved.files) == 1 else 's'} saved",
+        )
 
 
 def _inspect(workspace: Workspace) -> Inspection:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-from lessor.errors import BusyError, LessorError, StoreUnavailableError
+from lessor.errors import BusyError, GrantOverError, LessorError, StoreUnavailableError
 from lessor.ids import new_request_id, new_token
 from lessor.model.grant import ClaimRequest, Grant
 from lessor.model.lease import MINUTE
@@ -92,6 +92,7 @@ class Slot:
         self._stopping = stopping
         self._coming = Coming(desk)
         self._silent_since: int | None = None
+        self._wish: ClaimRequest | None = None
 
     def work(self) -> None:
         """Work to the end; what ends the run is told to the other slots too."""
@@ -174,16 +175,20 @@ class Slot:
 
     def _claim(self, worker: WorkerId) -> Grant | None:
         options = self._desk.options
-        grants = self._desk.lessor.leases.claim(
-            ClaimRequest(
-                worker=worker,
-                request_id=new_request_id(),
-                secret=new_token(),
-                queue=options.queue,
-                repository=self._desk.repository,
-                task=options.task,
-                ttl_ms=options.terms.ttl_ms,
-                max_hold_ms=options.terms.max_hold_ms,
-            )
+        # Sent again with its id until it is answered: a lost answer may have been a grant.
+        self._wish = self._wish or ClaimRequest(
+            worker=worker,
+            request_id=new_request_id(),
+            secret=new_token(),
+            queue=options.queue,
+            repository=self._desk.repository,
+            task=options.task,
+            ttl_ms=options.terms.ttl_ms,
+            max_hold_ms=options.terms.max_hold_ms,
         )
+        try:
+            grants = self._desk.lessor.leases.claim(self._wish)
+        except GrantOverError:
+            grants = []
+        self._wish = None
         return grants[0] if grants else None
