@@ -62,7 +62,7 @@ def holding(yard: Yard, text: str) -> Iterator[None]:
 def until_waiting(yard: Yard, sessions: int = 1) -> None:
     """Return once so many sessions wait for a lock."""
     waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    for _ in range(2_000):
+    for _ in range(8_000):
         if yard.store.sql(waiting)[0][0] >= sessions:
             return
         threading.Event().wait(0.005)
@@ -359,7 +359,7 @@ def test_whoever_waits_too_long_is_told_to_try_again(make_store: MakeStore) -> N
     store = make_store("postgres")
     yard = Yard(store, store.connect())
     yard.add("work")
-    yard.lessor.store._connection().execute("SET lock_timeout = 50")
+    yard.lessor.store._line().connection.execute("SET lock_timeout = 50")
     with holding(yard, "SELECT * FROM repository WHERE id = 1 FOR UPDATE"):
         error = yard.refused(yard.claim)
     assert (error.code, error.facts["retry_ms"]) == ("busy", 100)
