@@ -133,7 +133,7 @@ def test_flipped_bytes_are_told_or_harmless(used: StoreUnderTest) -> None:
     chance = random.Random(SEED)
     whole = used.path.read_bytes()
     outcomes = {"refused": 0, "harmless": 0}
-    for turn in range(150):
+    for turn in range(100):
         at = chance.randrange(len(whole))
         wrong = bytearray(whole)
         wrong[at] ^= 1 << chance.randrange(8)
@@ -152,8 +152,8 @@ def test_flipped_bytes_are_told_or_harmless(used: StoreUnderTest) -> None:
         outcomes[outcome] += 1
         for file in path.parent.glob(f"flipped-{turn}.db*"):
             file.unlink()
-    assert outcomes["refused"] > 10
-    assert outcomes["harmless"] > 10
+    assert outcomes["refused"] > 5
+    assert outcomes["harmless"] > 5
 
 
 def _use(lessor: object) -> None:
