@@ -80,6 +80,13 @@ def test_a_setup_that_fails_fails_the_attempt_and_shows_its_last_lines(shop):
     assert not shop.started_notes()
 
 
+def test_a_secret_that_was_brought_is_in_no_archive_when_setup_fails(shop):
+    shop.write(".env", "KEY=secret\n")
+    shop.add(max_attempts=1)
+    shop.run(plan=Plan(bring=(".env",), setup="exit 1"))
+    assert not list(shop.state.glob("salvage/*"))
+
+
 def test_a_setup_that_was_mended_runs_again_in_the_same_worktree(shop):
     task = shop.add(max_attempts=2)
     flag = shop.directory / "tried"

@@ -73,7 +73,7 @@ def test_the_run_says_how_far_behind_its_remote_it_is(shop):
     git(shop.root, "reset", "-q", "--hard", "HEAD~1")
     shop.add()
     shop.run()
-    assert "1 commits behind its remote" in base_notes(shop)
+    assert "1 commit behind its remote" in base_notes(shop)
 
 
 def test_a_red_base_is_refused_with_the_checks_last_lines_and_nothing_is_claimed(shop):

@@ -164,6 +164,20 @@ def test_slots_work_side_by_side(shop):
     assert {note.agent for note in shop.started_notes()} == {"claude-1", "claude-2"}
 
 
+def test_a_fault_in_a_slot_ends_the_run_with_it(shop):
+    """Never with an exit code that says that all is well, and never with a lease left behind."""
+
+    class Faulty:
+        def note(self, note):
+            if note.kind is NoteKind.STARTED:
+                raise ZeroDivisionError
+
+    task = shop.add()
+    with pytest.raises(ZeroDivisionError):
+        shop.run("exec sleep 600", reporter=Faulty())
+    assert shop.ends(task) == ["gone"]
+
+
 def test_the_workers_of_a_run_are_retired(shop):
     shop.add()
     shop.run(workers=2)

@@ -79,8 +79,8 @@ class Attempt:
         """Work until the lease is over; never raises for what an agent, git or a check does.
 
         Raises:
-            HostError, BaseRedError, DeniedError, AgentMissingError: no task of this run can be worked on. The lease
-                was given back, and no attempt spent.
+            HostError, BaseRedError, DeniedError, AgentMissingError: no task of this run can be
+                worked on. The lease was given back, and no attempt spent.
         """
         try:
             return self._try()
@@ -241,10 +241,10 @@ class Attempt:
             if following.cancelled:
                 return self._ending.cancelled(self._work)
             raise LeaseLostError(following.loss)
-        if judgement.finding is Finding.UNFINISHED:
-            return self._ending.release(self._work, why=_STOPPED, hurried=True)
         lacking = judgement.finding is Finding.LACKING
-        if lacking and self._work.round < self._desk.options.rounds and not self._stopping.now:
+        if judgement.finding is Finding.UNFINISHED or (lacking and self._stopping.now):
+            return self._ending.release(self._work, why=_STOPPED, hurried=True)
+        if lacking and self._work.round < self._desk.options.rounds:
             return None
         return self._ending.settle(self._work, judgement)
 

@@ -11,17 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from lessor.errors import (
-    BusyError,
-    LeaseLostError,
-    LessorError,
-    StoreUnavailableError,
-    TransitionRefusedError,
-)
+from lessor.errors import LeaseLostError, LessorError, TransitionRefusedError
 from lessor.model.grant import Failure, Grant, Result
 from lessor.model.lease import SECOND, Holder, LeaseEnd
 from lessor.model.task import Stage
 from lessor.model.workspace import Workspace, WorkspaceState
+from lessor.runner.asking import answered
 from lessor.runner.desk import Desk
 from lessor.runner.judging import Finding, Judgement
 from lessor.runner.noting import NoteKind, Tell
@@ -30,8 +25,6 @@ from lessor.runner.salvaging import give_back, keep, move
 from lessor.runner.words import kept_text, last_line
 
 LONGEST_QUESTION = 8_000
-FIRST_PAUSE_MS = 200
-LONGEST_PAUSE_MS = 5 * SECOND
 HURRIED_MS = 5 * SECOND
 """How long an end is sent again when a person wants the run to stop."""
 
@@ -180,18 +173,7 @@ class Ending:
             LeaseLostError: it was refused.
             StoreUnavailableError, BusyError: nobody answered for as long as the lease can last.
         """
-        clock = self._desk.clock
-        patience = HURRIED_MS if hurried else self._desk.options.terms.ttl_ms
-        until = clock.boottime_ms() + patience
-        pause = FIRST_PAUSE_MS
-        while True:
-            try:
-                return call()
-            except (StoreUnavailableError, BusyError):
-                if clock.boottime_ms() >= until:
-                    raise
-            clock.wait(pause)
-            pause = min(2 * pause, LONGEST_PAUSE_MS)
+        return answered(self._desk, call, within_ms=HURRIED_MS if hurried else None)
 
     def _complete(self, work: Work, judgement: Judgement, result: Result) -> Outcome:
         work.take_back()

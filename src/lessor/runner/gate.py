@@ -15,6 +15,7 @@ from lessor.git.repository import packages_at
 from lessor.model.grant import Grant
 from lessor.model.path import PathRules, path_key
 from lessor.model.scope import Scope, covers, merge_scopes, natural_scope, parse_scope
+from lessor.runner.asking import answered
 from lessor.runner.desk import Desk
 from lessor.runner.noting import NoteKind, Tell
 from lessor.runner.words import kept_text
@@ -159,7 +160,8 @@ class Gate:
     def _widen_at_once(self, grant: Grant, scopes: Sequence[str]) -> tuple[str, str] | None:
         """Widen over all of them, or name one that is in the way and why."""
         try:
-            self._desk.lessor.leases.widen(grant.holder, scopes, since_start=True)
+            leases = self._desk.lessor.leases
+            answered(self._desk, lambda: leases.widen(grant.holder, scopes, since_start=True))
         except ScopeHeldError as held:
             return self._meant(str(held.facts.get("path", "")), scopes), str(held)
         except InvalidError as invalid:

@@ -124,7 +124,8 @@ def base_line(desk: Desk) -> str:
     parts = [f"{desk.options.base or current_branch(desk.cwd) or 'HEAD'}@{commit[:7]}"]
     behind = None if desk.options.base else behind_remote(desk.cwd)
     if behind:
-        parts.append(f"{behind} commits behind its remote, as of the last fetch")
+        commits = "commit" if behind == 1 else "commits"
+        parts.append(f"{behind} {commits} behind its remote, as of the last fetch")
     left = [] if desk.repo.is_bare else uncommitted_files(desk.cwd)
     if left:
         named = ", ".join(kept_text(path, most=200) for path in left[:_NAMED_FILES])

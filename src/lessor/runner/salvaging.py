@@ -9,14 +9,19 @@ from __future__ import annotations
 from pathlib import Path
 
 from lessor.errors import LessorError, TransitionRefusedError
-from lessor.git.inspection import Inspection, inspect_worktree
+from lessor.git.inspection import Inspection, inspect_worktree, take_snapshot
 from lessor.git.registry import list_worktrees, plain_place
 from lessor.git.salvage import Salvage, salvage, salvage_entry
 from lessor.git.worktree import remove_worktree
+from lessor.model.lease import SECOND
 from lessor.model.workspace import Workspace, WorkspaceState
+from lessor.runner.asking import answered
 from lessor.runner.desk import Desk
 from lessor.runner.noting import NoteKind, Tell
+from lessor.runner.preparing import prepared_for
 from lessor.runner.words import last_line
+
+RECORD_WITHIN_MS = 5 * SECOND
 
 
 def keep(desk: Desk, workspace: Workspace, *, tell: Tell) -> bool:
@@ -25,16 +30,16 @@ def keep(desk: Desk, workspace: Workspace, *, tell: Tell) -> bool:
     It removes nothing. Where something can't be saved, the workspace is quarantined. One that a
     later epoch has taken over isn't ours to save.
     """
+    if _is_taken_over(desk, workspace):
+        return True
     try:
-        if desk.lessor.workspaces.get(workspace.id).epoch != workspace.epoch:
-            return True
         saved = _salvage(desk, workspace)
-        if saved is not None:
-            _record(desk, workspace, saved, tell)
     except (LessorError, OSError) as refused:
         tell(NoteKind.KEPT, f"{workspace.path} stays as it is: {last_line(str(refused))}")
         move(desk, workspace, WorkspaceState.QUARANTINED, why=last_line(str(refused)))
         return False
+    if saved is not None:
+        _record(desk, workspace, saved, tell)
     return True
 
 
@@ -79,12 +84,15 @@ def _to_dirty(desk: Desk, workspace: Workspace) -> None:
 def _salvage(desk: Desk, workspace: Workspace) -> Salvage | None:
     path = Path(workspace.path)
     if path.is_dir():
+        # Before setup was finished no agent was in it: what is ignored there was brought or made
+        # by setup, and a copy of a secret isn't work.
+        ready = prepared_for(path) is not None
         return salvage(
             path,
             common_dir=desk.repo.common_dir,
             task=workspace.task,
             epoch=workspace.epoch,
-            snapshot=workspace.snapshot,
+            snapshot=workspace.snapshot if ready else take_snapshot(path),
             archive_dir=desk.archive_dir,
         )
     place = plain_place(path)
@@ -101,18 +109,33 @@ def _salvage(desk: Desk, workspace: Workspace) -> Salvage | None:
 
 
 def _record(desk: Desk, workspace: Workspace, saved: Salvage, tell: Tell) -> None:
+    """Tell the store what was saved; git and the archive hold it whether or not it listens."""
     archive = str(saved.archive) if saved.archive is not None else None
-    known = {(s.ref, s.archive) for s in desk.lessor.workspaces.salvages(workspace.task)}
-    if (saved.ref, archive) in known | {(None, None)}:
-        return
-    desk.lessor.workspaces.note_salvage(
-        workspace, ref=saved.ref, archive=archive, files=len(saved.files)
-    )
-    if saved.files:
-        tell(
-            NoteKind.SALVAGED,
-            f"{len(saved.files)} file{'' if len(saved.files) == 1 else 's'} saved",
+
+    def note() -> bool:
+        known = {(s.ref, s.archive) for s in desk.lessor.workspaces.salvages(workspace.task)}
+        if (saved.ref, archive) in known | {(None, None)}:
+            return False
+        desk.lessor.workspaces.note_salvage(
+            workspace, ref=saved.ref, archive=archive, files=len(saved.files)
         )
+        return bool(saved.files)
+
+    try:
+        is_news = answered(desk, note, within_ms=RECORD_WITHIN_MS)
+    except LessorError as refused:
+        tell(NoteKind.KEPT, f"saved as {saved.ref or archive}: {last_line(str(refused))}")
+        return
+    if is_news:
+        files = "1 file" if len(saved.files) == 1 else f"{len(saved.files)} files"
+        tell(NoteKind.SALVAGED, f"{files} saved")
+
+
+def _is_taken_over(desk: Desk, workspace: Workspace) -> bool:
+    try:
+        return desk.lessor.workspaces.get(workspace.id).epoch != workspace.epoch
+    except LessorError:
+        return False  # nobody knows; saving it takes nothing from anybody
 
 
 def _inspect(workspace: Workspace) -> Inspection:

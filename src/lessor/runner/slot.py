@@ -37,7 +37,7 @@ class Tally:
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
         self.workers: set[str] = set()
-        self.refusal: LessorError | None = None
+        self.refusal: BaseException | None = None
         self._outcomes: dict[str, tuple[int, Outcome]] = {}
         self._running = 0
         self._lock = threading.Lock()
@@ -71,7 +71,7 @@ class Tally:
             if outcome is not None and grant.epoch >= epoch:
                 self._outcomes[grant.task] = (grant.epoch, outcome)
 
-    def refuse(self, error: LessorError) -> None:
+    def refuse(self, error: BaseException) -> None:
         """Note what ends the run; the first one is told."""
         with self._lock:
             self.refusal = self.refusal or error
@@ -103,12 +103,9 @@ class Slot:
             finally:
                 with suppress(LessorError):  # it would only be one more idle name
                     self._desk.lessor.registry.retire_worker(worker)
-        except LessorError as error:
+        except BaseException as error:  # noqa: BLE001 - the thread's outermost line; the run raises it
             self._tally.refuse(error)
             self._stopping.drain()
-        except BaseException:
-            self._stopping.drain()
-            raise
 
     def _work(self, worker: WorkerId, judge: Judge) -> None:
         while not self._stopping.draining:
@@ -121,7 +118,9 @@ class Slot:
                 self._wait_for_store(silent)
                 continue
             if grant is not None:
-                self._attempt(grant, judge, sent_ms=sent_ms)
+                # A claim that was answered at a later try has lived for a while.
+                lived_ms = max(0, self._desk.options.terms.ttl_ms - grant.ttl_ms)
+                self._attempt(grant, judge, sent_ms=sent_ms - lived_ms)
             elif over:
                 return
             else:

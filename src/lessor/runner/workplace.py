@@ -23,6 +23,7 @@ from lessor.git.repository import resolve_commit
 from lessor.git.worktree import add_worktree, detach_head, relock_worktree
 from lessor.model.grant import Grant
 from lessor.model.workspace import Workspace, WorkspaceState
+from lessor.runner.asking import answered
 from lessor.runner.desk import Desk, Plan
 from lessor.runner.noting import NoteKind, Tell
 from lessor.runner.preparing import bring, mark_prepared, prepared_for, refuse_unclean, set_up
@@ -108,7 +109,8 @@ class Workplace:
             marks = {
                 path: tuple(mark) for path, mark in dict(take_snapshot(place.worktree)).items()
             }
-            workspaces.move(place.workspace, WorkspaceState.PRESENT, snapshot=marks)
+            here = WorkspaceState.PRESENT
+            answered(self._desk, lambda: workspaces.move(place.workspace, here, snapshot=marks))
             mark_prepared(place.worktree, wanted)
         self._tell(NoteKind.PREPARED, said)
         return replace(place, workspace=workspaces.get(place.workspace.id))
@@ -116,7 +118,8 @@ class Workplace:
     def _adopt(self, grant: Grant, old: Workspace) -> Place:
         path = Path(old.path)
         relock_worktree(self._desk.repo, path, reason=grant.label)
-        self._desk.lessor.workspaces.adopt(grant.holder, old.id)
+        adopt = self._desk.lessor.workspaces.adopt
+        answered(self._desk, lambda: adopt(grant.holder, old.id))
         taken = self._desk.lessor.workspaces.get(old.id)
         self._tell(NoteKind.ADOPTED, f"goes on in the same worktree as epoch {grant.epoch}")
         start = resolve_commit(path, "HEAD")
@@ -128,8 +131,12 @@ class Workplace:
         base = self._earliest_base(earlier) or self._base_of(branch, epoch=grant.epoch)
         path = desk.worktrees_dir / _directory(branch, grant)
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        number = desk.lessor.workspaces.reserve(
-            grant.holder, host_id=desk.host.id, path=str(path), branch=branch, base=base
+        reserve = desk.lessor.workspaces.reserve
+        number = answered(
+            desk,
+            lambda: reserve(
+                grant.holder, host_id=desk.host.id, path=str(path), branch=branch, base=base
+            ),
         )
         add_worktree(
             desk.repo,
