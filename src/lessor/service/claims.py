@@ -200,7 +200,7 @@ class Claims:
         return []
 
     def _claim_in(self, claim: Claim, repository: int, *, patient: bool) -> list[GrantRow] | None:
-        here = replace(claim, repository=repository)
+        here = claim if repository == claim.repository else replace(claim, repository=repository)
         if repository == 0 and claim.only is None and self._store.concurrent:
             rows = self._claim_free(here)
             if rows:

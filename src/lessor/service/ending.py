@@ -10,12 +10,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeVar
 
-from lessor.errors import InvalidError, LeaseLostError
+from lessor.errors import LeaseLostError
 from lessor.ids import Chance, new_request_id
-from lessor.model.grant import Ended, Failure, Renewed, Result
+from lessor.model.grant import Ended, Failure, Renewed
 from lessor.model.lease import Holder, LeaseEnd, is_live
 from lessor.model.lifecycle import TaskEvent, TaskState, next_state
 from lessor.model.recovery import RecoveryRule, decide_recovery
@@ -24,10 +23,9 @@ from lessor.service.lapsing import end_row, ended_lease, forced_rule
 from lessor.service.naming import Naming
 from lessor.service.proof import guard, known_version
 from lessor.service.refusing import keep_late, lease_lost
-from lessor.service.results import pack_result
-from lessor.service.rows import CompletedRow, LockedRow, RenewedRow, pack, pack_facts
+from lessor.service.rows import LockedRow, RenewedRow, pack
 from lessor.service.wording import check_name, check_several
-from lessor.store import Row, Store, Transaction
+from lessor.store import Store, Transaction
 
 HOLD_MS = 4 * 3_600_000
 MOST_ITEMS = 10_000
@@ -110,47 +108,6 @@ def _renewal(
     )
 
 
-def complete(
-    store: Store,
-    naming: Naming,
-    items: Sequence[tuple[Holder, Result]],
-    *,
-    first: Callable[[dict[str, str]], list[Row]] | None = None,
-) -> list[Ended | LeaseLostError]:
-    """End each lease with its result; a refused result is kept as evidence.
-
-    Args:
-        first: runs complete_leases inside a larger transaction, even for an empty list.
-    """
-
-    def once(
-        several: Sequence[tuple[Holder, Result]],
-        write: Callable[[dict[str, str]], list[Row]] = lambda c: store.once("complete_leases", **c),
-    ) -> list[Ended | LeaseLostError]:
-        answers = write(completion(naming, several))
-        return read_completions(store, naming, several, [CompletedRow._make(r) for r in answers])
-
-    several = check_items(items)
-    completion(naming, several)
-    return in_turn(
-        several,
-        key=lambda item: _claimed(item[0]),
-        once=once,
-        first=None if first is None else partial(once, write=first),
-    )
-
-
-def check_items(items: Sequence[tuple[Holder, Result]]) -> list[tuple[Holder, Result]]:
-    """Pairs of a holder and its result; InvalidError otherwise."""
-    several = check_several(items, "completions", most=MOST_ITEMS)
-    for item in several:
-        if len(check_several(item, "A completion", most=2)) != 2:  # noqa: PLR2004
-            raise InvalidError(
-                "A completion is a holder and its result.", next_step="Pass pairs of them."
-            )
-    return several
-
-
 def in_turn(
     items: Sequence[Item],
     *,
@@ -179,69 +136,6 @@ def in_turn(
 
 def _claimed(holder: Holder) -> tuple[str, int]:
     return holder.task, holder.epoch
-
-
-NO_LEASE = CompletedRow(-1, 0, 0, 0, None, None, None, None, 0, 0)
-"""What complete_leases has no row for."""
-
-
-def completion(naming: Naming, items: Sequence[tuple[Holder, Result]]) -> dict[str, str]:
-    """The values of complete_leases for `items`."""
-    rows = []
-    for place, (holder, result) in enumerate(items):
-        packed = pack_result(result)
-        rows.append(
-            {
-                **guard(naming, holder, place),
-                "version": known_version(holder),
-                "digest": digest_of("complete", packed),
-                "result": packed,
-                "stage": result.stage,
-                "facts": pack_facts(stage=result.stage, commit=result.commit, worker=holder.worker),
-            }
-        )
-    return {"rows": pack(rows), "status": next_state(TaskState.RUNNING, TaskEvent.COMPLETE)}
-
-
-def read_completions(
-    store: Store,
-    naming: Naming,
-    items: Sequence[tuple[Holder, Result]],
-    rows: Sequence[CompletedRow],
-) -> list[Ended | LeaseLostError]:
-    """What complete_leases answered, item by item; late results are written down here."""
-    answers: list[Ended | LeaseLostError] = []
-    found = {row.ord: row for row in rows}
-    for place, (holder, result) in enumerate(items):
-        packed = pack_result(result)
-        row = found.get(place, NO_LEASE)
-        repeated = bool(row.mine) and row.end_digest == digest_of("complete", packed)
-        if row.done or repeated:
-            answers.append(
-                Ended(
-                    lease=naming.lease(row.lease_id),
-                    task=naming.task(naming.task_row(holder.task)),
-                    end=LeaseEnd.COMPLETED,
-                    state=TaskState.SUCCEEDED,
-                    repeated=not row.done,
-                )
-            )
-            continue
-        expired = row.expires_ms is not None and row.now >= row.expires_ms
-        error = lease_lost(
-            store,
-            naming,
-            holder,
-            verb="completed",
-            mine=bool(row.mine),
-            end_reason=row.end_reason,
-            expired=expired,
-        )
-        keep_late(store, naming, holder, verb="complete", body=packed, error=error)
-        answers.append(error)
-    if any(row.wakes for row in rows):
-        store.notify()
-    return answers
 
 
 def stop(

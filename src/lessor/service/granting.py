@@ -8,11 +8,13 @@ from lessor.model.task import Effects
 from lessor.service.naming import Naming
 from lessor.service.rows import GrantRow, unpack
 
+NO_SCOPES = "[]"
+
 
 def grant_of(row: GrantRow, *, worker: str, token: str, naming: Naming) -> Grant:
     """The grant, with the term that is left now."""
     task, lease = naming.task(row.task_id), naming.lease(row.lease_id)
-    scopes = unpack(row.scopes)
+    scopes = unpack(row.scopes) if row.scopes != NO_SCOPES else []
     return Grant(
         holder=Holder(
             task=task,

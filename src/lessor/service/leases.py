@@ -16,7 +16,16 @@ from lessor.model.retry import RetryPolicy
 from lessor.model.scope import MAX_SCOPES, Mode, parse_scopes
 from lessor.model.task import NewTask
 from lessor.model.waiting import Held
-from lessor.service import acquiring, checking, deciding, ending, holding, reading, requests
+from lessor.service import (
+    acquiring,
+    checking,
+    completing,
+    deciding,
+    ending,
+    holding,
+    reading,
+    requests,
+)
 from lessor.service.claims import Claims
 from lessor.service.naming import Naming
 from lessor.service.proof import guard
@@ -85,7 +94,7 @@ class Leases:
             grants.extend(granted)
             return rows
 
-        return ending.complete(self._store, self._naming, items, first=first), grants
+        return completing.complete(self._store, self._naming, items, first=first), grants
 
     def acquire(
         self,
@@ -131,7 +140,7 @@ class Leases:
 
     def complete(self, items: Sequence[tuple[Holder, Result]]) -> list[Ended | LeaseLostError]:
         """End leases with their results; refusals are answered in their places, their results kept."""
-        return ending.complete(self._store, self._naming, items)
+        return completing.complete(self._store, self._naming, items)
 
     def complete_one(self, holder: Holder, result: Result) -> Ended:
         """End one lease with its result; LeaseLostError when it is refused."""

@@ -13,10 +13,12 @@ from lessor.service.rows import pack, unpack
 from lessor.service.wording import check_name, check_note
 from lessor.store import Store, Transaction
 
+_ENCODE = json.JSONEncoder(sort_keys=True, default=str).encode
+
 
 def digest(verb: str, body: Any) -> str:
     """What a repeated request has to match."""
-    text = json.dumps([verb, body], sort_keys=True, default=str)
+    text = _ENCODE([verb, body])
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -12,6 +12,7 @@ from lessor.service.rows import damaged, pack_facts, unpack
 from lessor.service.wording import LONGEST_TEXT, check_flag, check_note, check_text
 
 MOST_FACTS = 100
+_STAGES = frozenset(Stage)
 
 
 def pack_result(result: Result) -> str:
@@ -23,7 +24,7 @@ def pack_result(result: Result) -> str:
     """
     if type(result) is not Result or not isinstance(result.facts, Mapping):
         raise InvalidError("A result has to be a Result.", next_step="Make one with Result(…).")
-    if result.stage not in set(Stage):
+    if result.stage not in _STAGES:
         raise InvalidError(
             f"{str(result.stage)[:40]!r} is no stage of a result.",
             next_step=f"One of: {', '.join(Stage)}.",

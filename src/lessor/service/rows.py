@@ -306,14 +306,24 @@ class WaitRow(NamedTuple):
     now: int
 
 
+_ENCODE = json.JSONEncoder(separators=(",", ":")).encode  # json.dumps makes one at each call
+_TEXT = json.encoder.encode_basestring_ascii  # flat records: three times as fast as with an encoder
+
+
 def pack(rows: Iterable[Mapping[str, Any]] | Sequence[Any]) -> str:
     """A list as the one JSON parameter that a statement takes for it."""
-    return json.dumps(rows if isinstance(rows, list) else list(rows), separators=(",", ":"))
+    return _ENCODE(rows if isinstance(rows, list) else list(rows))
 
 
 def pack_facts(**facts: Any) -> str:
-    """An event's facts."""
-    return json.dumps(facts, separators=(",", ":"))
+    """An event's facts, or a result."""
+    return "{" + ",".join([f'"{name}":{_flat(value)}' for name, value in facts.items()]) + "}"
+
+
+def _flat(value: Any) -> str:
+    if value is None:
+        return "null"
+    return _TEXT(value) if isinstance(value, str) else _ENCODE(value)
 
 
 def unpack(text: str) -> Any:

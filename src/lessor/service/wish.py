@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import hmac
 from dataclasses import dataclass
 
 from lessor.ids import token_hash
@@ -51,9 +50,13 @@ class Claim:
         return self.queue, self.repository, self.worker.kind, self.worker.capabilities
 
     def token(self, place: int) -> str:
-        """The token of the `place`-th grant: from the caller's secret, so that a retry has it too."""
+        """The token of the `place`-th grant: from the caller's secret, so that a retry has it too.
+
+        Keyed BLAKE2b, as HMAC takes four times as long: two tokens a grant are a part of its cost.
+        """
+        key = hashlib.blake2b(self.request.secret.encode()).digest()
         text = f"{self.request.request_id}:{place}".encode()
-        return hmac.new(self.request.secret.encode(), text, hashlib.sha256).hexdigest()
+        return hashlib.blake2b(text, key=key, digest_size=32).hexdigest()
 
     def identity(self) -> dict[str, object]:
         """The values by which statements know who claims, and under which request."""

@@ -1,0 +1,129 @@
+"""Completing: leases end with their results, a list in one statement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from lessor.errors import InvalidError, LeaseLostError
+from lessor.model.grant import Ended, Result
+from lessor.model.lease import Holder, LeaseEnd
+from lessor.model.lifecycle import TaskEvent, TaskState, next_state
+from lessor.model.task import TaskId
+from lessor.service.ending import MOST_ITEMS, digest_of, in_turn
+from lessor.service.naming import Naming
+from lessor.service.proof import guard, known_version
+from lessor.service.refusing import keep_late, lease_lost
+from lessor.service.results import pack_result
+from lessor.service.rows import CompletedRow, pack, pack_facts
+from lessor.service.wording import check_several
+from lessor.store import Row, Store
+
+_COMPLETED = next_state(TaskState.RUNNING, TaskEvent.COMPLETE)
+NO_LEASE = CompletedRow(-1, 0, 0, 0, None, None, None, None, 0, 0)
+"""What complete_leases has no row for."""
+
+
+class Completion(NamedTuple):
+    """A holder's result, checked and packed once.
+
+    Attributes:
+        row: what complete_leases takes for it, but for its place in the list.
+    """
+
+    holder: Holder
+    packed: str
+    digest: str
+    row: dict[str, object]
+
+
+def complete(
+    store: Store,
+    naming: Naming,
+    items: Sequence[tuple[Holder, Result]],
+    *,
+    first: Callable[[dict[str, str]], list[Row]] | None = None,
+) -> list[Ended | LeaseLostError]:
+    """End each lease with its result; a refused result is kept as evidence.
+
+    Args:
+        first: runs complete_leases inside a larger transaction, even for an empty list.
+    """
+
+    def once(
+        several: Sequence[Completion],
+        write: Callable[[dict[str, str]], list[Row]] = lambda c: store.once("complete_leases", **c),
+    ) -> list[Ended | LeaseLostError]:
+        rows = [{**item.row, "ord": place} for place, item in enumerate(several)]
+        answers = write({"rows": pack(rows), "status": _COMPLETED})
+        return _read_completions(store, naming, several, [CompletedRow._make(r) for r in answers])
+
+    return in_turn(
+        [_completion(naming, holder, result) for holder, result in check_items(items)],
+        key=lambda item: (item.holder.task, item.holder.epoch),
+        once=once,
+        first=None if first is None else partial(once, write=first),
+    )
+
+
+def check_items(items: Sequence[tuple[Holder, Result]]) -> list[tuple[Holder, Result]]:
+    """Pairs of a holder and its result; InvalidError otherwise."""
+    several = check_several(items, "completions", most=MOST_ITEMS)
+    for item in several:
+        if len(check_several(item, "A completion", most=2)) != 2:  # noqa: PLR2004
+            raise InvalidError(
+                "A completion is a holder and its result.", next_step="Pass pairs of them."
+            )
+    return several
+
+
+def _completion(naming: Naming, holder: Holder, result: Result) -> Completion:
+    packed = pack_result(result)
+    digest = digest_of("complete", packed)
+    row = {
+        **guard(naming, holder),
+        "version": known_version(holder),
+        "digest": digest,
+        "result": packed,
+        "stage": result.stage,
+        "facts": pack_facts(stage=result.stage, commit=result.commit, worker=holder.worker),
+    }
+    return Completion(holder, packed, digest, row)
+
+
+def _read_completions(
+    store: Store, naming: Naming, items: Sequence[Completion], rows: Sequence[CompletedRow]
+) -> list[Ended | LeaseLostError]:
+    """What complete_leases answered, item by item; late results are written down here."""
+    answers: list[Ended | LeaseLostError] = []
+    found = {row.ord: row for row in rows}
+    for place, item in enumerate(items):
+        row = found.get(place, NO_LEASE)
+        repeated = bool(row.mine) and row.end_digest == item.digest
+        if row.done or repeated:
+            answers.append(
+                Ended(
+                    lease=naming.lease(row.lease_id),
+                    task=TaskId(item.holder.task),
+                    end=LeaseEnd.COMPLETED,
+                    state=_COMPLETED,
+                    repeated=not row.done,
+                )
+            )
+            continue
+        expired = row.expires_ms is not None and row.now >= row.expires_ms
+        error = lease_lost(
+            store,
+            naming,
+            item.holder,
+            verb="completed",
+            mine=bool(row.mine),
+            end_reason=row.end_reason,
+            expired=expired,
+        )
+        keep_late(store, naming, item.holder, verb="complete", body=item.packed, error=error)
+        answers.append(error)
+    if any(row.wakes for row in rows):
+        store.notify()
+    return answers
