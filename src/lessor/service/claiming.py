@@ -70,8 +70,10 @@ def claim_locked(
     began = claim.only or marks.start(claim.lane)
     repository, rows, survey = _enter(tx, claim, mark=began)
     most = _narrow(claim)
+    unlimited = True
     for _ in range(ROUNDS):
-        decision, now = _decide(tx, claim, repository, rows)
+        decision, now = _decide(tx, claim, repository, rows, first=unlimited)
+        unlimited = unlimited and not rows
         end = len(rows) < most
         if decision.grants or claim.only or (end and began == START):
             granted = _write(tx, claim, repository, decision, survey, now=now)
@@ -167,7 +169,12 @@ def _candidates(
 
 
 def _decide(
-    tx: Transaction, claim: Claim, repository: RepositoryRow, rows: list[CandidateRow]
+    tx: Transaction,
+    claim: Claim,
+    repository: RepositoryRow,
+    rows: list[CandidateRow],
+    *,
+    first: bool,
 ) -> tuple[Decision, int]:
     """What the model says of these candidates, and the clock as it read after the last lock."""
     now = max(rows[0].now, repository.floor_ms) if rows else 0
@@ -175,7 +182,7 @@ def _decide(
         return Decision(grants=[], parks=[]), now
     room = Room()
     if rows[0].limited:
-        room, later = room_for(tx, claim, rows)
+        room, later = room_for(tx, claim, rows, first=first)
         now = max(now, later)
     globs = rows[0].live_globs or any(row.globs for row in rows)
     decision = decide(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from lessor.model.claiming import Room
 from lessor.service.lapsing import end_lapsed
@@ -13,10 +13,17 @@ from lessor.store import Row, Transaction
 MOST_LAPSES = 100
 
 
-def room_for(tx: Transaction, claim: Claim, rows: Sequence[CandidateRow]) -> tuple[Room, int]:
+def room_for(
+    tx: Transaction, claim: Claim, rows: Sequence[CandidateRow], *, first: bool
+) -> tuple[Room, int]:
     """The room for these candidates, and the store's clock read under the limits' locks.
 
     Leases that ran out in other repositories don't take any: they are ended here.
+
+    Args:
+        first: whether this transaction has locked no limit yet. A later look may need keys that
+            come before those it has in the lock order: it doesn't wait for them, and a key that
+            another claim has locked is taken as full.
     """
     keys = pack(sorted({row.limit_key for row in rows if row.limit_key is not None}))
     asked = {
@@ -25,18 +32,22 @@ def room_for(tx: Transaction, claim: Claim, rows: Sequence[CandidateRow]) -> tup
         "agent_kind": claim.worker.kind,
         "keys": keys,
     }
-    _, usage = tx.batch(("lock_limits", asked), ("limit_usage", asked))
+    lock = "lock_limits" if first else "lock_more_limits"
+    locked, usage = tx.batch((lock, asked), ("limit_usage", asked))
     if any(holding >= maximum for _, _, maximum, holding, _ in usage):
         lapsed = tx.rows("lapsed_by_limit", **asked, most=MOST_LAPSES)
         if lapsed:
             end_lapsed(tx, [LapsedRow._make(row) for row in lapsed])
             usage = tx.rows("limit_usage", **asked)
-    return _room(usage), max([row[4] for row in usage], default=0)
+    return _room(usage, {(row[0], row[1]) for row in locked}), max(
+        [row[4] for row in usage], default=0
+    )
 
 
-def _room(usage: Sequence[Row]) -> Room:
+def _room(usage: Sequence[Row], locked: Collection[tuple[str, str]]) -> Room:
     room = Room()
-    for kind, key, maximum, holding, _ in usage:
+    for kind, key, maximum, counted, _ in usage:
+        holding = counted if (kind, key) in locked else maximum
         if kind == "queue":
             room.queue = maximum - holding
         elif kind == "agent":

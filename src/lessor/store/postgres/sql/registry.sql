@@ -88,6 +88,14 @@ WHERE (u.kind = 'queue' AND u.key = :queue) OR (u.kind = 'agent' AND u.key IN (:
 ORDER BY u.kind, u.key
 FOR UPDATE
 
+-- name: lock_more_limits
+-- By a claim that has locked others before: waiting for an earlier one could be waiting in a circle.
+SELECT u.kind, u.key, u.maximum FROM lessor.usage_limit AS u
+WHERE (u.kind = 'queue' AND u.key = :queue) OR (u.kind = 'agent' AND u.key IN (:agent, :agent_kind))
+  OR (u.kind = 'key' AND u.key IN (SELECT json_array_elements_text(:keys::json)))
+ORDER BY u.kind, u.key
+FOR UPDATE SKIP LOCKED
+
 -- name: limit_usage
 -- Counted, not kept: under the limit's lock every other claim has committed, and an end only lowers it.
 -- The clock is read here, after that lock.

@@ -87,6 +87,13 @@ WHERE (u.kind = 'queue' AND u.key = :queue) OR (u.kind = 'agent' AND u.key IN (:
   OR (u.kind = 'key' AND u.key IN (SELECT value FROM json_each(:keys)))
 ORDER BY u.kind, u.key
 
+-- name: lock_more_limits
+-- By a claim that has locked others before: waiting for an earlier one could be waiting in a circle.
+SELECT u.kind, u.key, u.maximum FROM usage_limit AS u
+WHERE (u.kind = 'queue' AND u.key = :queue) OR (u.kind = 'agent' AND u.key IN (:agent, :agent_kind))
+  OR (u.kind = 'key' AND u.key IN (SELECT value FROM json_each(:keys)))
+ORDER BY u.kind, u.key
+
 -- name: limit_usage
 -- Counted, not kept: under the limit's lock every other claim has committed, and an end only lowers it.
 SELECT u.kind, u.key, u.maximum,
