@@ -49,7 +49,7 @@ def open_store(
     scheme, mark, rest = url.partition("://")
     if not mark:
         scheme, rest = "sqlite", url
-    if not rest or "\0" in rest:
+    if not _names_a_store(scheme, rest):
         raise InvalidError(
             f"{url!r} names no store.", next_step="Use sqlite:///path or postgresql://…"
         )
@@ -74,3 +74,10 @@ def open_store(
     raise InvalidError(
         f"{scheme}:// is no kind of store.", next_step="Use sqlite:///path or postgresql://…"
     )
+
+
+def _names_a_store(scheme: str, rest: str) -> bool:
+    """Whether what follows the scheme can be a place: a mistyped URL must not become a file's name."""
+    if not rest or not rest.isprintable():
+        return False  # control characters, and bytes that no text encodes
+    return scheme != "sqlite" or not ("?" in rest or rest.startswith("sqlite:"))

@@ -327,3 +327,16 @@ def test_ready_imports_no_more_than_it_needs(person: Person) -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_a_closed_output_is_not_a_fault(person: Person, closed: str) -> None:
+    person.add("a")
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closed}', "sh", *person.command("list")],
+        cwd=person.cwd,
+        env=person.environment(),
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -52,6 +52,12 @@ def test_a_bare_repository_is_found_from_within_and_from_its_worktree(
     assert find_repository(tmp_path / "tree") == bare
 
 
+def test_a_newline_in_its_path_is_part_of_its_path(tmp_path: Path, git: Git):
+    place = tmp_path / "two\nlines"
+    git(tmp_path, "init", "-q", str(place))
+    assert find_repository(place).root == place
+
+
 def test_a_submodule_is_a_repository_of_its_own(submodule: str, main: Path):
     found = find_repository(main / submodule)
     assert found.root == main / submodule

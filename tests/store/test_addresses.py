@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from lessor.connect import connect
-from lessor.errors import InvalidError, LessorError
+from lessor.errors import InvalidError, LessorError, StoreError
 
 
 @pytest.mark.parametrize(
@@ -25,7 +27,25 @@ def test_a_password_in_an_address_is_never_said(url: str) -> None:
     assert "SECR%ET" not in text
 
 
-@pytest.mark.parametrize("url", ["", "ftp://x", "sqlite://", "x\0y"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "ftp://x",
+        "sqlite://",
+        "x\0y",
+        "a\nb",
+        "sqlite:s.db",
+        "sqlite:///s.db?mode=ro",
+        "\udcff.db",
+    ],
+)
 def test_an_address_of_no_known_kind_is_refused(url: str) -> None:
     with pytest.raises(InvalidError):
         connect(url)
+
+
+def test_a_link_to_itself_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(StoreError):
+        connect(str(tmp_path / "loop" / "lessor.db"))

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
@@ -47,7 +48,16 @@ def root(ctx: click.Context, invocation: Invocation, *, watch: bool) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
+    _open_closed_streams()
     sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def _open_closed_streams() -> None:
+    """Python leaves None where a shell closed a stream (`>&-`); who writes there reaches nobody."""
+    if sys.stdout is None:
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")
 
 
 def run(arguments: list[str]) -> int:

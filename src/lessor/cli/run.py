@@ -76,7 +76,7 @@ def run(
     numbers = sorted(set(done.tally.numbers.values()))
     if invocation.for_people:
         write_lines(_summary(invocation, numbers, options.workers))
-    if numbers:
+    if numbers and not code and not done.stopped_early:
         ring("all is done")
     return code
 

@@ -181,7 +181,9 @@ def options_for(
         task=task,
         stay=stay,
         terms=terms_for(project.lease_ms) if project.lease_ms else HEARTBEAT_TERMS,
-        limits=ProgressLimits(quiet_ms=project.quiet_ms, total_ms=project.total_ms),
+        limits=ProgressLimits(
+            quiet_ms=min(project.quiet_ms, project.total_ms), total_ms=project.total_ms
+        ),
     )
 
 

@@ -70,14 +70,7 @@ def find_repository(cwd: Path) -> Repository:
         GitError: Git found one and refuses it (another user's, a format that it can't read).
     """
     require_git()
-    found = run_git(
-        ["rev-parse", "--path-format=absolute", "--git-common-dir", "--git-dir"],
-        cwd=cwd,
-        check=False,
-    )
-    if found.code != 0:
-        _refuse(cwd, found)
-    common_dir, git_dir = (Path(line).resolve() for line in found.lines)
+    common_dir, git_dir = _directories(cwd, "--git-common-dir", "--git-dir")
     is_bare = _is_bare(common_dir)
     root = common_dir if is_bare else _main_root(common_dir, git_dir=git_dir, cwd=cwd)
     remote = _canonical_remote_of(common_dir)
@@ -85,6 +78,18 @@ def find_repository(cwd: Path) -> Repository:
     return Repository(
         root=root, common_dir=common_dir, canonical_remote=remote, name=name, is_bare=is_bare
     )
+
+
+def _directories(cwd: Path, *which: str) -> list[Path]:
+    """The repository's directories; asked one by one where a path holds a newline."""
+    found = run_git(["rev-parse", "--path-format=absolute", *which], cwd=cwd, check=False)
+    if found.code != 0:
+        _refuse(cwd, found)
+    if len(which) == 1:
+        return [Path(found.text).resolve()]
+    if len(found.lines) != len(which):
+        return [directory for one in which for directory in _directories(cwd, one)]
+    return [Path(line).resolve() for line in found.lines]
 
 
 def repository_key(repo: Repository) -> str:

@@ -73,6 +73,11 @@ class Run:
             raise self.tally.refusal
         return exit_code(self.tally.last.values())
 
+    @property
+    def stopped_early(self) -> bool:
+        """Whether a person asked it to stop before the queue was empty."""
+        return self._stopping.asked
+
     def _refuse_red_base(self, baseline: Baseline) -> None:
         """Check what work begins from before anything is claimed."""
         desk = self._desk

@@ -31,6 +31,11 @@ class Stopping:
         return self._ended or self._wishes >= 1
 
     @property
+    def asked(self) -> bool:
+        """A person asked to stop; the run's own end doesn't count."""
+        return self._wishes >= 1
+
+    @property
     def now(self) -> bool:
         """End the agents, keep everything."""
         return self._wishes >= _STOP

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -59,6 +60,8 @@ def check_place(path: Path, *, mounts: Path = MOUNTS) -> None:
         folder = path.resolve().parent
     except OSError as error:
         raise unavailable(path, error) from error
+    except RuntimeError as error:  # Python below 3.13 tells of a link to itself so
+        raise unavailable(path, OSError(errno.ELOOP, os.strerror(errno.ELOOP))) from error
     if odd:
         raise StoreUnsupportedError(
             f"{path} is a {'directory' if path.is_dir() else 'device'}, not a file.",
