@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from pathlib import Path
+from typing import TextIO
 
 import click
 
@@ -55,9 +55,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _open_closed_streams() -> None:
     """Python leaves None where a shell closed a stream (`>&-`); who writes there reaches nobody."""
     if sys.stdout is None:
-        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")
+        sys.stdout = _nowhere()
     if sys.stderr is None:
-        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")
+        sys.stderr = _nowhere()
+
+
+def _nowhere() -> TextIO:
+    # The lowest free descriptor is the closed one: nothing that opens later writes to the store by it.
+    return os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8", closefd=False)
 
 
 def run(arguments: list[str]) -> int:
