@@ -11,20 +11,11 @@ from journal import Call
 from declared import REFUSALS, STORE_CODES
 
 HOLDERS = (*ENDING, "renew", "widen")
+DECISIONS = ("cancel", "block", "unblock", "requeue", "answer")
+READS = ("why", "history", "ready", "counts", "tasks")
 GROUPS = {
-    "tasks": [
-        "submit",
-        "cancel",
-        "block",
-        "unblock",
-        "requeue",
-        "answer",
-        "why",
-        "history",
-        "ready",
-        "counts",
-    ],
-    "leases": [*GRANTING, *HOLDERS, "force_release", "end_gone", "sweep", "who", "leases"],
+    "tasks": ("submit", *DECISIONS, *READS),
+    "leases": (*GRANTING, *HOLDERS, "force_release", "end_gone", "sweep", "who", "leases"),
 }
 OPERATIONS = {op: f"{group}.{op}" for group, ops in GROUPS.items() for op in ops}
 

@@ -12,7 +12,7 @@ from lessor.model.task import Effects, NewTask
 from lessor.service.lessor import Lessor
 
 PLAIN, FOLDED = "race/plain", "race/folded"
-QUEUES = ("default", "narrow")
+QUEUES = ("default", "narrow", "ad-hoc")
 AGENTS = ("agent-0", "agent-1", "agent-2", "agent-3")
 LIMITS = (
     ("queue", "narrow", 3),
@@ -20,6 +20,13 @@ LIMITS = (
     ("key", "gpu", 1),
     ("agent", "agent-0", 3),
 )
+DECISIONS = {
+    "needs_person": "answer",
+    "blocked": "unblock",
+    "quarantined": "requeue",
+    "reconciling": "requeue",
+}
+"""What a task waits for in a state that only a person leads out of."""
 POLICY = RetryPolicy(first_ms=20, ceiling_ms=100, same_error_limit=10)
 
 _FOLDERS = ("a", "b", "c", "ab", "A")
@@ -30,6 +37,7 @@ LITERALS = (
     *(f"{folder}/{name}" for folder in _FOLDERS for name in ("1.py", "2.md")),
     *(f"a/b/{name}" for name in _FOLDERS),
 )
+DEEP = tuple(text for text in LITERALS if text.count("/") == 2)
 GLOBS = (
     "*.py",
     "**/*.py",
@@ -60,10 +68,11 @@ def set_up(lessor: Lessor, *, limited: bool) -> None:
 
 
 def random_scope(rng: Random) -> str:
-    """Mostly a literal below the top, now and then a glob, seldom everything."""
-    if rng.random() < 0.2:
+    """Mostly a literal well below the top, now and then a glob, seldom everything."""
+    kind = rng.random()
+    if kind < 0.12:
         return rng.choice(GLOBS)
-    return rng.choice(LITERALS if rng.random() < 0.1 else LITERALS[6:])
+    return rng.choice(LITERALS if kind < 0.2 else DEEP)
 
 
 def random_tasks(
@@ -82,15 +91,15 @@ def _random_task(
     effects = rng.choices(tuple(Effects), weights=(2, 14, 1, 1, 1, 1))[0]
     return NewTask(
         title=f"t{rng.randrange(50)}",  # few titles: branches are made of them, and meet
-        queue=rng.choices(QUEUES, weights=(3, 1))[0],
+        queue=rng.choices(QUEUES, weights=(6, 2, 0))[0],
         repository=None if free else rng.choice(repositories),
         scopes=() if free else _scopes(rng, rng.choice((0, 1, 1, 2, 3))),
         reads=() if free else _scopes(rng, rng.choice((0, 0, 1, 2))),
         strict=rng.random() < 0.1,
         priority=rng.choice((-1, 0, 0, 0, 1, 2)),
         delay=timedelta(milliseconds=rng.randrange(300)) if rng.random() < 0.1 else None,
-        needs=(rng.choice(known),) if known and rng.random() < 0.1 else (),
-        needs_index=(rng.randrange(place),) if place and rng.random() < 0.3 else (),
+        needs=(rng.choice(known),) if known and rng.random() < 0.05 else (),
+        needs_index=(rng.randrange(place),) if place and rng.random() < 0.2 else (),
         unique_key=f"u{rng.randrange(5)}" if rng.random() < 0.05 else None,
         idempotency_key="k" if rng.random() < 0.5 else None,
         effects=effects,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
-from arena import AGENTS, FOLDED, PLAIN, QUEUES
+from arena import AGENTS, DECISIONS, FOLDED, PLAIN, QUEUES
 from journal import Journal
 from telling import ends_told, grants_told, leases_asked, request_asked
 
@@ -18,12 +18,6 @@ from lessor.service.lessor import Lessor
 
 PASSES = 30
 TTL_MS = 60_000
-DECISIONS = {
-    "needs_person": "answer",
-    "blocked": "unblock",
-    "quarantined": "requeue",
-    "reconciling": "requeue",
-}
 
 
 class Drain:
@@ -52,7 +46,7 @@ class Drain:
         for _ in range(PASSES):
             changed = self._decide()
             for agent, worker in self._workers.items():
-                for queue in (*QUEUES, "ad-hoc"):
+                for queue in QUEUES:
                     while done := self._work(agent, worker, queue, Reach.ANYWHERE):
                         changed += done
             if not changed:

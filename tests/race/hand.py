@@ -63,7 +63,7 @@ class Hand:
         """End one lease, or all at once, in one of the ways that a holder has."""
         if not self.held:
             return
-        op = self.rng.choices(("complete", "fail", "release", "ask"), weights=(10, 3, 3, 1))[0]
+        op = self.rng.choices(("complete", "fail", "release", "ask"), weights=(20, 5, 5, 1))[0]
         several = op == "complete" and self.rng.random() < 0.2
         given = self.give(list(self.held) if several else [self.rng.choice(self.held)])
         self.write(op, [holder for holder, _ in given])
@@ -151,7 +151,7 @@ class Hand:
             case "renew":
                 return call(op, asked, lambda: leases.renew([holder]), renewals_told)
             case "fail":
-                failure = Failure(error="boom", retry=self.rng.random() < 0.9)
+                failure = Failure(error="boom", retry=self.rng.random() < 0.95)
                 return call(op, asked, lambda: [leases.fail(holder, failure)], ends_told)
             case "release":
                 return call(op, asked, lambda: [leases.release(holder)], ends_told)

@@ -10,19 +10,20 @@ import json
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from time import monotonic_ns
 
-from arena import FOLDED, PLAIN, POLICY, QUEUES, random_scope, random_tasks
+from arena import DECISIONS, FOLDED, PLAIN, POLICY, QUEUES, random_scope, random_tasks
 from hand import TRIES, Hand
 from journal import LOST, Journal
 from mutants import mutate
 from telling import ends_told, grants_told, leases_asked, request_asked
 
 from lessor.connect import connect
-from lessor.errors import LessorError
+from lessor.errors import LessorError, StoreUnavailableError
 from lessor.ids import new_request_id, new_token
 from lessor.model.grant import ClaimRequest, Reach
 from lessor.model.task import NewTask
@@ -30,7 +31,7 @@ from lessor.model.worker import NewWorker
 from lessor.service.deciding import Decided
 
 MOST_HELD = 5
-MOST_OPEN = 120
+MOST_OPEN = 250
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +94,7 @@ class Player:
         place = self.rng.choice((Reach.ANYWHERE, Reach.NO_REPOSITORY, *self.repositories))
         named = self.rng.random() < 0.1
         self._ask_for(
-            self._wish(place, queue=self.rng.choices(QUEUES, weights=(3, 1))[0])
+            self._wish(place, queue=self.rng.choices(QUEUES, weights=(6, 2, 1))[0])
             if not named
             else replace(self._wish(Reach.ANYWHERE), task=self._some_task())
         )
@@ -109,7 +110,7 @@ class Player:
         """Lease paths at once or not at all."""
         task = NewTask(
             title="ad hoc",
-            queue="ad-hoc",
+            queue=QUEUES[2],
             repository=self.rng.choice(self.repositories),
             scopes=(random_scope(self.rng),),
         )
@@ -158,8 +159,9 @@ class Player:
         return None
 
     def decide(self) -> None:
-        """What a person or a witness decides about a task, whoever has it."""
-        task, tasks, leases = self._some_task(), self.lessor.tasks, self.lessor.leases
+        """What a person or a witness decides about a task: what it waits for, or anything at all."""
+        task, wish = self._waiting_task() if self.rng.random() < 0.7 else (self._some_task(), None)
+        tasks, leases = self.lessor.tasks, self.lessor.leases
         said = {"actor": "person", "reason": "stuck", "checked": "the terminal"}
         epoch = self.rng.randrange(1, 4)
         actions: dict[str, Callable[[], list[Decided]]] = {
@@ -171,7 +173,7 @@ class Player:
             "force_release": lambda: [leases.force_release(task, **said)],
             "end_gone": lambda: [leases.end_gone(task, epoch=epoch, proof="exit 0")],
         }
-        op = self.rng.choices([*actions], weights=(1, 2, 4, 4, 4, 1, 2))[0]
+        op = wish or self.rng.choices([*actions], weights=(1, 4, 2, 2, 2, 2, 4))[0]
         asked = {"tasks": [self.lessor.naming.task_row(task)], "epoch": epoch}
         self.journal.call(
             op, asked, actions[op], lambda decided: {"states": [one.state for one in decided]}
@@ -246,15 +248,35 @@ class Player:
             max_hold_ms=self.rng.choice((None, None, 2 * ttl)),
         )
 
+    def _waiting_task(self) -> tuple[str, str | None]:
+        """A task that waits for a person, and what it waits for."""
+        waiting = self.journal.call(
+            "tasks",
+            {},
+            lambda: self.lessor.tasks.tasks(everywhere=True, states=[*DECISIONS], most=30),
+            lambda _: {},
+        )
+        if isinstance(waiting, LessorError) or not waiting:
+            return self._some_task(), None
+        task = self.rng.choice(waiting)
+        return task.id, DECISIONS.get(task.state)  # it may have moved on since it was listed
+
     def _some_task(self) -> str:
         """A task that somebody may have submitted lately."""
         last = self.lessor.naming.task_row(self.known[-1]) if self.known else 30
         return str(self.lessor.naming.task(self.rng.randrange(max(1, last - 150), last + 10)))
 
 
+def begin(orders: Orders) -> Player:
+    """A player at its place, however often the server is lost on the way there."""
+    while True:
+        with suppress(StoreUnavailableError):
+            return Player(orders)
+
+
 def main() -> None:
     """Play as ordered until told to stop."""
-    player = Player(Orders(**json.loads(sys.argv[1])))
+    player = begin(Orders(**json.loads(sys.argv[1])))
     signal.signal(signal.SIGTERM, player.stop)
     player.play()
     player.lessor.close()
