@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from builders import Yard
 from lessor.errors import GrantOverError
+from lessor.model.grant import Reach
 
 
 def test_a_lease_named_twice_is_completed_once_and_the_next_claimed(yard: Yard) -> None:
@@ -32,3 +35,57 @@ def test_a_repeated_claim_isnt_answered_with_what_the_same_call_completes(yard: 
         assert isinstance(refusal, GrantOverError)
         assert yard.state(grant.task) == "running"
         yard.add("second")
+
+
+@pytest.mark.parametrize("free", [True, False])
+def test_what_is_given_back_goes_before_what_came_later(yard: Yard, free: bool) -> None:
+    """Claims of one process start where the last one got to; its own release takes them back."""
+    where = {"repository": Reach.NO_REPOSITORY} if free else {}
+    for n in range(5):
+        yard.add(f"task {n}", free=free)
+    grants = [yard.claim_one(**where) for _ in range(4)]
+    yard.lessor.leases.release(grants[1].holder)
+    assert yard.claim_one(**where).title == "task 1"
+
+
+@pytest.mark.parametrize("free", [True, False])
+@pytest.mark.parametrize("fused", [True, False])
+def test_what_a_completion_makes_ready_goes_by_its_priority(
+    yard: Yard, free: bool, fused: bool
+) -> None:
+    where = {"repository": Reach.NO_REPOSITORY} if free else {}
+    need = yard.add("need", free=free)
+    yard.add("urgent", free=free, needs=(need.task,), priority=5)
+    for n in range(5):
+        yard.add(f"task {n}", free=free)
+    first, *_ = (yard.claim_one(**where) for _ in range(3))
+    item = (first.holder, yard.result())
+    if fused:
+        _, (grant,) = yard.lessor.leases.complete_and_claim([item], yard.request(**where))
+    else:
+        yard.lessor.leases.complete([item])
+        (grant,) = yard.claim(**where)
+    assert grant.title == "urgent"
+
+
+def test_what_another_queues_claim_wakes_goes_by_its_place(yard: Yard) -> None:
+    """A claim frees and ends for the whole repository, whichever queue it is for."""
+    holder = yard.running("a")
+    yard.add("waits", scopes=("a",))
+    for n in range(3):
+        yard.add(f"task {n}")
+    assert yard.claim_one().title == "task 0"
+    yard.complete(holder)
+    assert yard.claim(queue="other") == []
+    assert yard.claim_one().title == "waits"
+
+
+def test_what_another_queues_claim_ends_goes_by_its_place(yard: Yard) -> None:
+    lapsing = yard.add("lapsing")
+    for n in range(3):
+        yard.add(f"task {n}")
+    assert yard.claim_one(ttl_ms=100).task == lapsing.task
+    assert yard.claim_one().title == "task 0"
+    yard.store.advance(100)
+    assert yard.claim(queue="other") == []
+    assert yard.claim_one().title == "lapsing"

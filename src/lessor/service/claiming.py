@@ -68,11 +68,11 @@ def claim_locked(
     if not patient and not tx.rows("lock_repository_or_skip", repository_id=claim.repository):
         return None
     began = claim.only or marks.start(claim.lane)
-    repository, rows, survey = _enter(tx, claim, mark=began)
+    repository, rows, survey = _enter(tx, claim, marks, mark=began)
     most = _narrow(claim)
     unlimited = True
     for _ in range(ROUNDS):
-        decision, now = _decide(tx, claim, repository, rows, first=unlimited)
+        decision, now = _decide(tx, claim, repository, rows, marks=marks, first=unlimited)
         unlimited = unlimited and not rows
         end = len(rows) < most
         if decision.grants or claim.only or (end and began == START):
@@ -103,15 +103,20 @@ def _note(marks: Marks, claim: Claim, rows: Sequence[CandidateRow], decision: De
 
 
 def _enter(
-    tx: Transaction, claim: Claim, *, mark: tuple[int, int]
+    tx: Transaction, claim: Claim, marks: Marks, *, mark: tuple[int, int]
 ) -> tuple[RepositoryRow, list[CandidateRow], SurveyRow]:
-    """Lock, drain, read candidates: one round trip where nothing fell due and nothing ran out."""
+    """Lock, drain, read candidates: one round trip where nothing fell due and nothing ran out.
+
+    What becomes ready here may lie before the mark of any lane.
+    """
     lock, survey, candidates = tx.batch(
         ("lock_repository", {"repository_id": claim.repository}), *_look(claim, mark=mark)
     )
     if claim.repository and not lock:
         raise NotFoundError("The repository isn't registered.", next_step="Register it first.")
     found = SurveyRow._make(survey[0])
+    if found.due or found.lapsed or found.woken:
+        marks.forget()
     if found.due or found.lapsed:
         _freshen(tx, claim)
         first = found.drained
@@ -174,6 +179,7 @@ def _decide(
     repository: RepositoryRow,
     rows: list[CandidateRow],
     *,
+    marks: Marks,
     first: bool,
 ) -> tuple[Decision, int]:
     """What the model says of these candidates, and the clock as it read after the last lock."""
@@ -182,8 +188,10 @@ def _decide(
         return Decision(grants=[], parks=[]), now
     room = Room()
     if rows[0].limited:
-        room, later = room_for(tx, claim, rows, first=first)
+        room, later, lapsed = room_for(tx, claim, rows, first=first)
         now = max(now, later)
+        if lapsed:
+            marks.forget()
     globs = rows[0].live_globs or any(row.globs for row in rows)
     decision = decide(
         [_candidate(row) for row in rows],

@@ -20,7 +20,16 @@ from lessor.service.naming import Naming
 from lessor.service.reading import LeaseRecord, lease_record, worker_record
 from lessor.service.repeating import answer_again, grants_of
 from lessor.service.requests import was_repeated
-from lessor.service.rows import GrantRow, LapsedRow, LeaseRow, SurveyRow, WaitRow, WorkerRow, pack
+from lessor.service.rows import (
+    CompletedRow,
+    GrantRow,
+    LapsedRow,
+    LeaseRow,
+    SurveyRow,
+    WaitRow,
+    WorkerRow,
+    pack,
+)
 from lessor.service.wish import Claim
 from lessor.service.wording import check_count, check_name, check_text
 from lessor.store import Row, Store, Transaction
@@ -69,6 +78,8 @@ class Claims:
             if claim.repository:
                 tx.rows("lock_repository", repository_id=claim.repository)
             ended = tx.rows("complete_leases", **completion)
+            if any(CompletedRow._make(row).wakes for row in ended):
+                self._marks.forget()
             rows = claim_locked(tx, claim, marks=self._marks, patient=True)
             return ended, rows or answer_again(tx.rows, claim)
 

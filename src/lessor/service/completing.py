@@ -43,11 +43,13 @@ def complete(
     naming: Naming,
     items: Sequence[tuple[Holder, Result]],
     *,
+    changed: Callable[[], None],
     first: Callable[[dict[str, str]], list[Row]] | None = None,
 ) -> list[Ended | LeaseLostError]:
     """End each lease with its result; a refused result is kept as evidence.
 
     Args:
+        changed: called when something may have become ready.
         first: runs complete_leases inside a larger transaction, even for an empty list.
     """
 
@@ -56,8 +58,10 @@ def complete(
         write: Callable[[dict[str, str]], list[Row]] = lambda c: store.once("complete_leases", **c),
     ) -> list[Ended | LeaseLostError]:
         rows = [{**item.row, "ord": place} for place, item in enumerate(several)]
-        answers = write({"rows": pack(rows), "status": _COMPLETED})
-        return _read_completions(store, naming, several, [CompletedRow._make(r) for r in answers])
+        answers = [CompletedRow._make(r) for r in write({"rows": pack(rows), "status": _COMPLETED})]
+        if any(row.wakes for row in answers):
+            changed()
+        return _read_completions(store, naming, several, answers)
 
     return in_turn(
         [_completion(naming, holder, result) for holder, result in check_items(items)],
@@ -124,6 +128,4 @@ def _read_completions(
         )
         keep_late(store, naming, item.holder, verb="complete", body=item.packed, error=error)
         answers.append(error)
-    if any(row.wakes for row in rows):
-        store.notify()
     return answers

@@ -146,8 +146,12 @@ def stop(
     *,
     policy: RetryPolicy,
     chance: Chance,
+    changed: Callable[[], None],
 ) -> Ended:
     """End a lease without a result; the recovery rules say where the task goes.
+
+    Args:
+        changed: called when something may have become ready.
 
     Raises:
         LeaseLostError: the caller isn't the live holder; what it reported is kept as evidence.
@@ -181,7 +185,7 @@ def stop(
         )
         keep_late(store, naming, holder, verb=how.end, body=how.result, error=error)
         raise error
-    store.notify()
+    changed()
     return ended
 
 

@@ -94,7 +94,10 @@ class Leases:
             grants.extend(granted)
             return rows
 
-        return completing.complete(self._store, self._naming, items, first=first), grants
+        ended = completing.complete(
+            self._store, self._naming, items, changed=self._claims.changed, first=first
+        )
+        return ended, grants
 
     def acquire(
         self,
@@ -140,7 +143,7 @@ class Leases:
 
     def complete(self, items: Sequence[tuple[Holder, Result]]) -> list[Ended | LeaseLostError]:
         """End leases with their results; refusals are answered in their places, their results kept."""
-        return completing.complete(self._store, self._naming, items)
+        return completing.complete(self._store, self._naming, items, changed=self._claims.changed)
 
     def complete_one(self, holder: Holder, result: Result) -> Ended:
         """End one lease with its result; LeaseLostError when it is refused."""
@@ -321,7 +324,13 @@ class Leases:
 
     def _stop(self, holder: Holder, how: ending.Stop) -> Ended:
         return ending.stop(
-            self._store, self._naming, holder, how, policy=self._policy, chance=self._chance
+            self._store,
+            self._naming,
+            holder,
+            how,
+            policy=self._policy,
+            chance=self._chance,
+            changed=self._claims.changed,
         )
 
 

@@ -15,10 +15,11 @@ MOST_LAPSES = 100
 
 def room_for(
     tx: Transaction, claim: Claim, rows: Sequence[CandidateRow], *, first: bool
-) -> tuple[Room, int]:
+) -> tuple[Room, int, bool]:
     """The room for these candidates, and the store's clock read under the limits' locks.
 
-    Leases that ran out in other repositories don't take any: they are ended here.
+    Leases that ran out in other repositories don't take any: they are ended here, which the last
+    answer tells.
 
     Args:
         first: whether this transaction has locked no limit yet. A later look may need keys that
@@ -34,14 +35,14 @@ def room_for(
     }
     lock = "lock_limits" if first else "lock_more_limits"
     locked, usage = tx.batch((lock, asked), ("limit_usage", asked))
+    lapsed: Sequence[Row] = []
     if any(holding >= maximum for _, _, maximum, holding, _ in usage):
         lapsed = tx.rows("lapsed_by_limit", **asked, most=MOST_LAPSES)
         if lapsed:
             end_lapsed(tx, [LapsedRow._make(row) for row in lapsed])
             usage = tx.rows("limit_usage", **asked)
-    return _room(usage, {(row[0], row[1]) for row in locked}), max(
-        [row[4] for row in usage], default=0
-    )
+    room = _room(usage, {(row[0], row[1]) for row in locked})
+    return room, max([row[4] for row in usage], default=0), bool(lapsed)
 
 
 def _room(usage: Sequence[Row], locked: Collection[tuple[str, str]]) -> Room:
