@@ -89,3 +89,15 @@ def test_what_another_queues_claim_ends_goes_by_its_place(yard: Yard) -> None:
     yard.store.advance(100)
     assert yard.claim(queue="other") == []
     assert yard.claim_one().title == "lapsing"
+
+
+def test_a_waiter_behind_many_ended_leases_is_found_from_everywhere(yard: Yard) -> None:
+    """Leases that nobody waits for don't hide the one that somebody does."""
+    for n in range(12):
+        yard.add(f"task {n}", scopes=(f"dir{n}",))
+    yard.add("waits", scopes=("dir11",))
+    grants = yard.claim(wanted=13)
+    assert [grant.title for grant in grants] == [f"task {n}" for n in range(12)]
+    yard.lessor.leases.complete([(grant.holder, yard.result()) for grant in grants])
+    (grant,) = yard.claim(repository=Reach.ANYWHERE)
+    assert grant.title == "waits"

@@ -1,7 +1,8 @@
 -- name: heads
 -- Where a claim of any repository has to look, best first: the first task of each repository that this
 -- worker may take now, or that a claim there would make ready: one that fell due, one parked on a lease
--- that has ended, one under a lease that ran out.
+-- that has ended, one under a lease that ran out. Eight ended leases are asked who waits for them; where
+-- there are more, a claim looks there whoever does, and drains them.
 SELECT b.id, b.rank, b.task_id
 FROM (
   SELECT p.id, p.rank, p.task_id, row_number() OVER (PARTITION BY p.id ORDER BY p.rank, p.task_id) AS place
@@ -26,6 +27,11 @@ FROM (
     ) AS l CROSS JOIN LATERAL (
       SELECT t.rank, t.id FROM lessor.task AS t WHERE t.waiting_on = l.id ORDER BY t.rank, t.id LIMIT 1
     ) AS w
+    UNION ALL
+    SELECT r.id, t.rank, t.id FROM lessor.repository AS r CROSS JOIN LATERAL (
+      SELECT l.task_id FROM lessor.lease AS l
+      WHERE l.repository_id = r.id AND l.ended_ms IS NOT NULL AND l.drained = 0 ORDER BY l.id OFFSET 8 LIMIT 1
+    ) AS l JOIN lessor.task AS t ON t.id = l.task_id
     UNION ALL
     SELECT r.id, t.rank, t.id FROM lessor.repository AS r CROSS JOIN LATERAL (
       SELECT l.task_id FROM lessor.lease AS l
