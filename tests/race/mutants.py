@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from lessor.store import Store
+from lessor.store.statements import load_statements
 
 if TYPE_CHECKING:
     from builders import StoreUnderTest  # a player's program is without it
@@ -85,19 +85,14 @@ MUTANTS = {
 }
 
 
-def mutate(store: Store, name: str | None) -> None:
-    """Take the guard `name` out of the statements that this store has loaded."""
+def mutate(url: str, name: str | None) -> None:
+    """Take the guard `name` out of what this process loads, before it opens the store at `url`."""
     if name is None:
         return
-    loaded: Any = store
-    texts = dict(loaded._statements)
+    texts = load_statements("sqlite" if url.startswith("sqlite") else "postgres")
     for statement, pattern, instead in MUTANTS[name].edits:
-        text = texts[statement]
-        plain = text.decode() if isinstance(text, bytes) else text
-        changed, times = re.subn(pattern, instead, plain)
+        texts[statement], times = re.subn(pattern, instead, texts[statement])
         assert times, f"{statement} has no {pattern}"
-        texts[statement] = changed.encode() if isinstance(text, bytes) else changed
-    loaded._statements = texts
 
 
 def uncover(store: StoreUnderTest, name: str) -> None:

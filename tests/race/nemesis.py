@@ -18,6 +18,7 @@ from lessor.clock import SystemClock
 
 PROGRAM = Path(__file__).with_name("player.py")
 TICK_MS = 10
+LONGEST_START_MS = 30_000
 BLOWS = 5
 
 
@@ -27,6 +28,7 @@ class Running:
 
     process: subprocess.Popen[bytes]
     errors: Path
+    journal: Path
     resume_ms: int | None = None
 
 
@@ -65,6 +67,7 @@ class Nemesis:
         try:
             for _ in range(players):
                 self._start()
+            self._until_begun()
             until = self._clock.boottime_ms() + milliseconds
             while (now := self._clock.boottime_ms()) < until:
                 self._resume(now)
@@ -76,12 +79,21 @@ class Nemesis:
                 player.process.kill()
                 player.process.wait()
 
+    def _until_begun(self) -> None:
+        """On a busy machine a process takes as long to start as a short race lasts."""
+        latest = self._clock.boottime_ms() + LONGEST_START_MS
+        for player in self._players:
+            while not player.journal.exists() and self._clock.boottime_ms() < latest:
+                assert player.process.poll() is None, player.errors.read_text()
+                self._clock.wait(TICK_MS)
+
     def _start(self) -> None:
         name = f"{self._started:03}"
         self._started += 1
+        journal = self._journals / f"{name}.jsonl"
         orders = Orders(
             url=self._url,
-            journal=str(self._journals / f"{name}.jsonl"),
+            journal=str(journal),
             seed=self._rng.randrange(2**32),
             agent=AGENTS[self._started % len(AGENTS)],
             mutant=self._mutant,
@@ -91,7 +103,7 @@ class Nemesis:
             process = subprocess.Popen(
                 [sys.executable, PROGRAM, json.dumps(asdict(orders))], stderr=out
             )
-        self._players.append(Running(process=process, errors=errors))
+        self._players.append(Running(process=process, errors=errors, journal=journal))
 
     def _strike(self, now: int) -> None:
         """Some blows a second: mostly a pause, longer than a lease or not, seldom a death."""

@@ -51,7 +51,6 @@ class Player:
     def __init__(self, orders: Orders) -> None:
         self.rng = Random(orders.seed)
         self.lessor = connect(orders.url, policy=POLICY)
-        mutate(self.lessor.store, orders.mutant)
         registry = self.lessor.registry
         self.repositories = [
             str(registry.add_repository(PLAIN).id),
@@ -276,7 +275,9 @@ def begin(orders: Orders) -> Player:
 
 def main() -> None:
     """Play as ordered until told to stop."""
-    player = begin(Orders(**json.loads(sys.argv[1])))
+    orders = Orders(**json.loads(sys.argv[1]))
+    mutate(orders.url, orders.mutant)
+    player = begin(orders)
     signal.signal(signal.SIGTERM, player.stop)
     player.play()
     player.lessor.close()
