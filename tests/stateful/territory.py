@@ -11,11 +11,12 @@ import re
 from functools import lru_cache
 from itertools import product
 
-NAMES = ("a", "b", "x.py", "y.ts")
+NAMES = ("a", "b", "x.py", "z.py", "y.ts")
 DEPTH = 4
 WORLD = tuple(names for depth in range(1, DEPTH + 1) for names in product(NAMES, repeat=depth))
 
-LITERALS = (".", "a", "b", "a/a", "a/b", "b/x.py", "a/x.py", "a/b/y.ts", "x.py")
+NARROW = ("a/a", "a/b", "b/x.py", "a/x.py", "a/b/y.ts", "x.py")
+LITERALS = (".", "a", "b", *NARROW)
 GLOBS = ("*.py", "**/*.py", "a/**/*.ts", "?/x.py", "*/b", "**/b", "a/*.*", "**/y.ts")
 SCOPES = LITERALS + GLOBS
 
@@ -37,6 +38,7 @@ def covered(scope: str) -> frozenset[tuple[str, ...]]:
     )
 
 
+@lru_cache
 def overlap(one: str, other: str) -> bool:
     """Whether some path is in both."""
     return not covered(one).isdisjoint(covered(other))

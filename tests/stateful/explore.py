@@ -1,0 +1,35 @@
+"""The whole state machine, and how it is run."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from claim_rules import ClaimRules
+from holder_rules import HolderRules
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import run_state_machine_as_test
+from person_rules import PersonRules
+from rig import Rig
+from world_rules import WorldRules
+
+MORE = int(os.environ.get("LESSOR_TEST_STATEFUL", "1"))
+"""How many times more examples than usual."""
+
+
+class LessorMachine(ClaimRules, HolderRules, PersonRules, WorldRules):
+    """Any order of operations, by holders old and new, on a clock that jumps."""
+
+
+def explore(rig: Rig, *, examples: int, **more: Any) -> None:
+    """Run the machine on a kind of store; a failure prints how to repeat it."""
+    usual: dict[str, Any] = {
+        "max_examples": examples * MORE,
+        "stateful_step_count": 100,
+        "deadline": None,
+        "database": None,
+        "print_blob": True,
+        "suppress_health_check": [HealthCheck.too_slow],
+    }
+    machine = type("Machine", (LessorMachine,), {"rig": rig})
+    run_state_machine_as_test(machine, settings=settings(**{**usual, **more}))
