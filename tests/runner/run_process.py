@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
+import signal
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -30,6 +32,7 @@ class Lines:
 
 
 def main() -> int:
+    faulthandler.register(signal.SIGUSR1)  # a run that doesn't end can be asked where it is
     config = json.loads(Path(sys.argv[1]).read_text())
     root, state = Path(config["root"]), Path(config["state"])
     host = this_host(host_id(Path(config.get("host_state", state))))

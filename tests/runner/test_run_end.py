@@ -12,6 +12,7 @@ from supervisor_rig import until
 
 from lessor.ids import new_request_id, new_token
 from lessor.model.grant import ClaimRequest, Result
+from lessor.model.waiting import Cause
 from lessor.model.worker import NewWorker
 from lessor.runner.noting import NoteKind
 from lessor.runner.outcome import Outcome, exit_code
@@ -128,6 +129,18 @@ def test_a_task_that_waits_for_one_that_a_live_worker_does_is_waited_for(shop):
     shop.connect().leases.complete_one(grant.holder, Result())
     assert started.result() == 0
     assert shop.task(second).state == "succeeded"
+
+
+def test_a_turn_that_is_reserved_for_a_task_that_never_comes_isnt_waited_for(shop):
+    """It was passed so often that it goes first; what it waits for is in a person's hands."""
+    other_holds(shop, shop.add("held", scopes=("src",)), ttl_ms=3_600_000)
+    shop.lessor.registry.set_queue("default", overtake_limit=1)
+    starved = shop.add("starved", scopes=("src", "docs"))
+    tasks = [shop.add(f"docs {n}", scopes=("docs",)) for n in range(4)]
+    assert shop.run('echo "$LESSOR_NUMBER" > "docs/$LESSOR_NUMBER"') == 0
+    states = [shop.task(task).state for task in (starved, *tasks)]
+    assert states[0] == states[-1] == "queued"
+    assert shop.lessor.tasks.why(tasks[-1]).cause is Cause.RESERVATION
 
 
 def test_a_task_whose_need_waits_for_a_person_isnt_waited_for(shop):

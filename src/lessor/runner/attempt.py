@@ -257,7 +257,8 @@ class Attempt:
         again = f"try {errand.round + 1} of {self._desk.options.rounds}"
         why = last_line(judgement.text)
         self._note(NoteKind.CHECK_FAILED, f"told the agent, {again}: {why}")
-        return replace(errand, round=errand.round + 1, feedback=judgement.text)
+        feedback = judgement.text + judgement.advice
+        return replace(errand, round=errand.round + 1, feedback=feedback)
 
     def _take_back(self) -> None:
         """Stop the heartbeat before anything that ends the lease is sent."""

@@ -64,12 +64,16 @@ class Coming:
         why = self._desk.lessor.tasks.why(task.id)
         if why.cause is Cause.TASKS:
             return self._all_come(why, own, seen)
+        if why.cause is Cause.RESERVATION and why.holder is not None:
+            # Somebody else's turn comes first, and that turn has to come itself.
+            first = self._desk.lessor.tasks.task(why.holder.task)
+            return self._is_soon(why.holder.latest_ms) or self._comes(first, own, seen)
         return self._gets_free(why)
 
     def _gets_free(self, why: Why) -> bool:
         """Whether what a queued task waits for ends without a person."""
         match why.cause:
-            case Cause.READY | Cause.RESERVATION:
+            case Cause.READY:
                 return True
             case Cause.TIME:
                 return self._is_soon(why.at_ms)

@@ -22,7 +22,7 @@ from lessor.runner.judging import Finding, Judgement
 from lessor.runner.noting import NoteKind, Tell
 from lessor.runner.outcome import Outcome
 from lessor.runner.salvaging import give_back, keep, move
-from lessor.runner.words import kept_text, last_line
+from lessor.runner.words import first_line, kept_text, last_line
 
 LONGEST_QUESTION = 8_000
 HURRIED_MS = 5 * SECOND
@@ -94,13 +94,16 @@ class Ending:
         if judgement.finding is Finding.EMPTY and not asks:
             return self.fail(work, judgement.text, fingerprint="empty diff", result=result)
         question = work.said if judgement.finding is Finding.EMPTY else judgement.text
+        if judgement.finding is Finding.LACKING:
+            rounds = "one round" if work.round == 1 else f"{work.round} rounds"
+            question = f"After {rounds}: {question}"
         self._put_down(work)
         self.send(
             lambda: self._desk.lessor.leases.ask(
                 self._holder(), kept_text(question, most=LONGEST_QUESTION), result=result
             )
         )
-        self._tell(NoteKind.ASKED, last_line(question))
+        self._tell(NoteKind.ASKED, first_line(question))
         return Outcome.ASKED
 
     def fail(

@@ -25,7 +25,7 @@ from lessor.runner.workplace import Place
 
 TAIL = 4_000
 TAKE_OUT = (
-    "Take them out, and keep the rest: git reset --soft $LESSOR_BASE && "
+    "\n\nTake them out, and keep the rest: git reset --soft $LESSOR_BASE && "
     "git restore --source=$LESSOR_BASE --staged --worktree -- PATH…\n"
     "What remains is committed for you. What belongs to another task may be free later; say so "
     "if the work can't do without it."
@@ -47,7 +47,8 @@ class Judgement:
     """A finding, and what follows from it.
 
     Attributes:
-        text: for the agent's next round, or the question, or the reason for changing nothing.
+        text: what is lacking, or the question, or the reason for changing nothing.
+        advice: what the agent can do about it in its next round.
         check_ms: how long the check took; None where none ran.
         change: what was changed, where that is known.
     """
@@ -56,6 +57,7 @@ class Judgement:
     stage: Stage
     commit: str
     text: str = ""
+    advice: str = ""
     check_ms: int | None = None
     change: Change | None = None
 
@@ -112,8 +114,8 @@ class Judge:
             return replace(found, text=text)
         held = self._gate.judge(errand.grant, change, base=errand.base, tell=tell)
         if held:
-            text = f"These paths can't be part of the result:\n\n{held}\n\n{TAKE_OUT}"
-            return replace(found, text=text)
+            text = f"These paths can't be part of the result:\n\n{held}"
+            return replace(found, text=text, advice=TAKE_OUT)
         return self._check(errand, plan, found, tell, interrupted)
 
     def _commit(self, errand: Errand, place: Place) -> str:

@@ -19,6 +19,12 @@ def kept_text(text: str, *, most: int) -> str:
     return shortened.replace("\0", "").encode("utf-8", "backslashreplace").decode("utf-8")
 
 
+def first_line(text: str) -> str:
+    """The first line of `text` that says anything, printable and short."""
+    line = next((line for line in text.splitlines() if line.strip()), "")
+    return _printable(line).strip()[:_LONGEST_LINE]
+
+
 def last_line(text: str) -> str:
     """The last line of `text` that says anything, printable and short."""
     line = next((line for line in reversed(text.splitlines()) if line.strip()), "")
