@@ -214,7 +214,14 @@ def test_a_verified_worktree_is_removed_and_its_branch_stays(shop):
     assert shop.shown(task, "1.txt") == "work"
 
 
-def test_a_worktree_with_new_ignored_files_stays(shop):
+@pytest.mark.parametrize("name", ["notes.log", "\\377.log", 'quo"ted\\nline.log'])
+def test_a_worktree_with_new_ignored_files_stays(shop, name):
     task = shop.add()
-    shop.run(f"{ADD}; echo mine > notes.log")
-    assert (shop.worktree(task) / "notes.log").read_text() == "mine\n"
+    setup = f"""mkdir -p build; printf x > "$(printf 'build/{name}')\""""
+    agent = f"""{ADD}; printf mine > "$(printf '{name}')\""""
+    shop.run(agent, plan=Plan(setup=setup))
+    (left,) = shop.worktree(task).glob("*.log")
+    assert left.read_text() == "mine"
+    (kept,) = shop.lessor.workspaces.of_task(task)
+    assert kept.state == "dirty"
+    assert len(kept.snapshot) == 1

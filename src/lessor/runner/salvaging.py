@@ -19,9 +19,10 @@ from lessor.runner.asking import answered
 from lessor.runner.desk import Desk
 from lessor.runner.noting import NoteKind, Tell
 from lessor.runner.preparing import prepared_for
-from lessor.runner.words import last_line
+from lessor.runner.words import kept_text, last_line
 
 RECORD_WITHIN_MS = 5 * SECOND
+LONGEST_WHY = 4_000
 
 
 def keep(desk: Desk, workspace: Workspace, *, tell: Tell) -> bool:
@@ -65,6 +66,7 @@ def move(desk: Desk, workspace: Workspace, state: WorkspaceState, *, why: str) -
 
     A later epoch that has taken it over, or another run that was first, is left alone.
     """
+    why = kept_text(why, most=LONGEST_WHY)  # it names files, and a name may be any bytes
     try:
         if state not in {WorkspaceState.DIRTY, WorkspaceState.GONE}:
             _to_dirty(desk, workspace)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lessor.errors import NotFoundError
+from lessor.errors import InvalidError, NotFoundError
 from lessor.model.lease import Holder, is_live
 from lessor.model.workspace import Workspace, WorkspaceState, check_move
 from lessor.service.naming import Naming
@@ -13,8 +14,10 @@ from lessor.service.proof import guard
 from lessor.service.refusing import lease_lost
 from lessor.service.rows import LockedRow, pack, pack_facts, unpack
 from lessor.service.scopes import HolderLostError
-from lessor.service.wording import LONGEST_TEXT, check_text
+from lessor.service.wording import LONGEST_TEXT, check_count, check_note, check_text
 from lessor.store import Row, Store, Transaction
+
+MOST_FILES = 2**62
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,10 +43,16 @@ class Workspaces:
         """Record where the holder is about to make its worktree; the workspace's number.
 
         Raises:
+            InvalidError: a text is empty, too long, or can't be kept.
             LeaseLostError: the caller isn't the live holder.
             ConstraintError: another workspace of this host has the path.
         """
-        for value, what in ((path, "path"), (branch, "branch"), (base, "base")):
+        for value, what in (
+            (host_id, "host id"),
+            (path, "path"),
+            (branch, "branch"),
+            (base, "base"),
+        ):
             check_text(value, what, longest=LONGEST_TEXT, empty=False)
 
         def rule(tx: Transaction) -> int:
@@ -73,6 +82,7 @@ class Workspaces:
         """
 
         def rule(tx: Transaction) -> int:
+            check_count(workspace, "number of a workspace", low=1, high=MOST_FILES)
             row = self._locked(tx, holder)
             known = self._found(tx.rows("workspace", workspace_id=workspace), workspace)
             if known.task != holder.task:
@@ -102,14 +112,18 @@ class Workspaces:
         """Record what became of a workspace; False when a later epoch has taken it over meanwhile.
 
         Raises:
+            InvalidError: `state` is none, or `why` can't be kept.
             NotFoundError: there is none of this number.
             TransitionRefusedError: see `WORKSPACE_MOVES`.
         """
-        kept = (
-            None
-            if snapshot is None
-            else pack_facts(**{p: list(mark) for p, mark in snapshot.items()})
-        )
+        if not isinstance(state, WorkspaceState):
+            raise InvalidError(
+                f"{str(state)[:40]!r} is no state of a workspace.",
+                next_step=f"One of: {', '.join(WorkspaceState)}.",
+            )
+        check_note(why, "reason")
+        # By path, whatever a path holds: only values of facts are escaped.
+        kept = None if snapshot is None else json.dumps({p: list(m) for p, m in snapshot.items()})
 
         def rule(tx: Transaction) -> bool:
             # Read in this transaction: an old runner's last word must meet the epoch of now.
@@ -132,6 +146,7 @@ class Workspaces:
 
     def get(self, workspace: int) -> Workspace:
         """The workspace of this number; NotFoundError otherwise."""
+        check_count(workspace, "number of a workspace", low=1, high=MOST_FILES)
         return self._found(self._store.read("workspace", workspace_id=workspace), workspace)
 
     def of_task(self, task: str, *, gone: bool = False) -> list[Workspace]:
@@ -143,6 +158,7 @@ class Workspaces:
 
     def on_host(self, host_id: str, *, repository: str | None = None) -> list[Workspace]:
         """The workspaces of a host that aren't gone, oldest first."""
+        check_text(host_id, "host id", longest=LONGEST_TEXT, empty=False)
         row = self._naming.repository_row(repository) if repository else 0
         rows = self._store.read("host_workspaces", host_id=host_id, repository_id=row)
         return [self._record(row) for row in rows]
@@ -150,7 +166,15 @@ class Workspaces:
     def note_salvage(
         self, workspace: Workspace, *, ref: str | None, archive: str | None, files: int
     ) -> None:
-        """Record what was saved of a workspace."""
+        """Record what was saved of a workspace.
+
+        Raises:
+            InvalidError: a text can't be kept, or `files` is no count.
+        """
+        for value, what in ((ref, "reference"), (archive, "archive")):
+            if value is not None:
+                check_text(value, what, longest=LONGEST_TEXT, empty=False)
+        check_count(files, "number of files", low=0, high=MOST_FILES)
 
         def rule(tx: Transaction) -> None:
             row = self._naming.task_row(workspace.task)
