@@ -110,9 +110,19 @@ def branch_for(*, kind: str, number: int | None, title: str, fallback: str) -> B
             "A branch can't be named after a negative or absurd number.",
             next_step="Give the task's own number.",
         )
-    words = _slug(title) or _slug(fallback)
+    words = branch_words(title, fallback=fallback)
     described = "-".join(part for part in ("" if number is None else str(number), words) if part)
-    return parse_branch(f"{kind if kind in DEFAULT_TYPES else _GENERIC_TYPE}/{described}")
+    return parse_branch(f"{branch_type(kind)}/{described}")
+
+
+def branch_type(kind: str) -> str:
+    """The type of the branches of an agent of `kind`."""
+    return kind if kind in DEFAULT_TYPES else _GENERIC_TYPE
+
+
+def branch_words(title: str, *, fallback: str) -> str:
+    """What `branch_for` makes of a title; kept with each task, so that a claim needn't make it."""
+    return _slug(title) or _slug(fallback)
 
 
 def _slug(text: str) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from lessor.errors import CycleError, NotFoundError, TransitionRefusedError
+from lessor.model.branch import branch_words
 from lessor.model.lease import LeaseEnd, LeaseKind
 from lessor.model.lifecycle import TaskState
 from lessor.model.scope import PathRules, Scope
 from lessor.model.task import NewTask
+from lessor.service.branches import UNTITLED
 from lessor.service.naming import Naming
 from lessor.service.rows import WaitRow, pack, pack_facts
 from lessor.service.submitting import parse_task_scopes, refuse_unmet, scope_rows
@@ -100,6 +102,7 @@ def _writes(
             {
                 "task_id": row,
                 "title": changed.title,
+                "branch_words": branch_words(changed.title, fallback=UNTITLED),
                 "prompt": changed.prompt,
                 "check_command": changed.check,
                 "strict": int(changed.strict),

@@ -12,6 +12,7 @@ from lessor.service.rows import pack
 from lessor.store import Store, Transaction
 
 TRIED = 20
+UNTITLED = "task"  # stands in for a title of which a branch can keep nothing
 
 
 def is_taken(error: ConstraintError) -> bool:

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 from lessor.errors import NotFoundError
 from lessor.ids import token_hash
-from lessor.model.branch import branch_for
+from lessor.model.branch import branch_for, branch_type
 from lessor.model.claiming import RESERVATION_MS, Candidate, Decision, Room, decide, is_starved
 from lessor.model.label import Label, format_label
 from lessor.service.blockers import find_glob_blockers, parse_candidate_scopes
-from lessor.service.branches import free_names
+from lessor.service.branches import UNTITLED, free_names
 from lessor.service.lapsing import end_lapsed
 from lessor.service.limits import MOST_LAPSES, room_for
 from lessor.service.marks import START, Marks
@@ -35,22 +35,71 @@ WIDEST = 512
 ROUNDS = 40
 
 
-def claim_free(store: Store, claim: Claim, *, mark: tuple[int, int]) -> list[GrantRow]:
-    """Claim tasks without a repository by one statement; nothing where limits are set."""
-    rank, task = mark
+def claim_free(
+    store: Store, claim: Claim, *, mark: tuple[int, int], before: Sequence[Call] = (), must: bool
+) -> tuple[list[list[Row]], list[GrantRow]]:
+    """Claim tasks without a repository by one statement; nothing where limits are set.
+
+    Args:
+        before: statements of the same transaction; their rows come first in the answer.
+        must: give everything back where nothing can be claimed.
+
+    Raises:
+        LongWay: nothing can be claimed by one statement, and `must`.
+    """
     hashes = [token_hash(claim.token(place)) for place in range(claim.request.wanted)]
-    rows = store.once(
-        "claim_free",
-        **claim.identity(),
-        mark_rank=rank,
-        mark_id=task,
-        wanted=claim.request.wanted,
-        token_hashes=pack(hashes),
-        ttl_ms=claim.terms.ttl_ms,
-        hold_ms=claim.terms.max_hold_ms,
-        label_head=f"owner={claim.worker.agent};branch=none;env=none;task=",
+    *done, rows = store.together(
+        *before,
+        (
+            "claim_free",
+            {
+                **claim.identity(),
+                "mark_rank": mark[0],
+                "mark_id": mark[1],
+                "wanted": claim.request.wanted,
+                "token_hashes": pack(hashes),
+                "ttl_ms": claim.terms.ttl_ms,
+                "hold_ms": claim.terms.max_hold_ms,
+                "label_head": f"owner={claim.worker.agent};branch=none;env=none;task=",
+                "must": int(must),
+            },
+        ),
     )
-    return [GrantRow._make(row) for row in rows]
+    return done, [GrantRow._make(row) for row in rows]
+
+
+def claim_next(
+    store: Store, claim: Claim, *, mark: tuple[int, int], before: Sequence[Call] = ()
+) -> tuple[list[list[Row]], list[GrantRow]]:
+    """Claim the first ready task of a repository in one round trip, where nothing is in its way.
+
+    Args:
+        before: statements of the same transaction, run under the repository's lock.
+
+    Raises:
+        LongWay: something is in its way, or there is none; nothing was written.
+    """
+    here = {"repository_id": claim.repository}
+    _, *done, _, rows = store.together(
+        ("lock_repository", here),
+        *before,
+        ("drain", {**here, "most": MOST_LAPSES, "wake": WAKE}),
+        (
+            "claim_next",
+            {
+                **here,
+                **claim.identity(),
+                "mark_rank": mark[0],
+                "mark_id": mark[1],
+                "token_hash": token_hash(claim.token(0)),
+                "ttl_ms": claim.terms.ttl_ms,
+                "hold_ms": claim.terms.max_hold_ms,
+                "branch_type": branch_type(claim.worker.kind),
+                "label_head": f"owner={claim.worker.agent};branch=",
+            },
+        ),
+    )
+    return done, [GrantRow._make(row) for row in rows]
 
 
 def claim_locked(
@@ -309,7 +358,7 @@ def _branches(tx: Transaction, claim: Claim, decision: Decision) -> list[str | N
         return [None] * len(decision.grants)
     names: dict[int, str] = {
         c.task: c.branch
-        or branch_for(kind=claim.worker.kind, number=c.number, title=c.title, fallback="task")
+        or branch_for(kind=claim.worker.kind, number=c.number, title=c.title, fallback=UNTITLED)
         for c in decision.grants
     }
     new = [c.task for c in decision.grants if c.branch is None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -13,7 +13,7 @@ from lessor.model.grant import ClaimRequest, Grant, Reach
 from lessor.model.lease import HEARTBEAT_TERMS, MANUAL_TERMS, YEAR, LeaseTerms, terms_for
 from lessor.model.worker import Worker
 from lessor.service.branches import is_taken
-from lessor.service.claiming import claim_free, claim_locked
+from lessor.service.claiming import claim_free, claim_locked, claim_next
 from lessor.service.lapsing import end_lapsed
 from lessor.service.marks import Marks
 from lessor.service.naming import Naming
@@ -32,7 +32,7 @@ from lessor.service.rows import (
 )
 from lessor.service.wish import Claim
 from lessor.service.wording import check_count, check_name, check_text
-from lessor.store import Row, Store, Transaction
+from lessor.store import Call, LongWay, Row, Store, Transaction
 
 MOST_WANTED = 1_000
 LONGEST_WAIT_MS = 3_600_000
@@ -74,6 +74,8 @@ class Claims:
                 next_step="Name the repository, or say that there is none.",
             )
 
+        ending = ("complete_leases", completion)
+
         def rule(tx: Transaction, claim: Claim) -> tuple[list[Row], list[GrantRow]]:
             if claim.repository:
                 tx.rows("lock_repository", repository_id=claim.repository)
@@ -83,13 +85,19 @@ class Claims:
             rows = claim_locked(tx, claim, marks=self._marks, patient=True)
             return ended, rows or answer_again(tx.rows, claim)
 
+        def either_way(claim: Claim) -> tuple[list[Row], list[GrantRow]]:
+            short = self._claim_short(claim, before=[ending], must=True)
+            if short is not None:
+                return short[0][0], short[1]
+            return self._store.write(partial(rule, claim=claim))
+
         def again(tx: Transaction) -> tuple[list[Row], list[GrantRow]]:
             # As in the rule: a grant that this very call completes isn't handed out again.
             return tx.rows("complete_leases", **completion), answer_again(tx.rows, claim)
 
         ended, granted = self._carefully(
             claim,
-            lambda claim: self._store.write(partial(rule, claim=claim)),
+            either_way,
             lambda: self._store.write(again),
         )
         return ended, grants_of(granted, claim, self._naming)
@@ -212,22 +220,40 @@ class Claims:
 
     def _claim_in(self, claim: Claim, repository: int, *, patient: bool) -> list[GrantRow] | None:
         here = claim if repository == claim.repository else replace(claim, repository=repository)
-        if repository == 0 and claim.only is None and self._store.concurrent:
-            rows = self._claim_free(here)
-            if rows:
-                return rows
+        short = self._claim_short(here) if patient or repository == 0 else None
+        if short is not None and short[1]:
+            return short[1]
         return self._store.write(
             lambda tx: claim_locked(tx, here, marks=self._marks, patient=patient or repository == 0)
         )
 
-    def _claim_free(self, claim: Claim) -> list[GrantRow]:
-        """The claim by one statement, between full passes that also end what lapsed."""
-        if not self._marks.is_fresh(claim.lane):
-            return []
-        rows = claim_free(self._store, claim, mark=self._marks.start(claim.lane))
+    def _claim_short(
+        self, claim: Claim, *, before: Sequence[Call] = (), must: bool = False
+    ) -> tuple[list[list[Row]], list[GrantRow]] | None:
+        """The claim in one round trip; None where that takes a rule, and nothing was written.
+
+        Without a repository only between full passes, which also end what lapsed.
+        """
+        marks = self._marks
+        if not marks.is_short(claim.lane) or claim.only or claim.careful:
+            return None
+        try:
+            if claim.repository:
+                if claim.request.wanted > 1:
+                    return None
+                mark = marks.start(claim.lane)
+                done, rows = claim_next(self._store, claim, mark=mark, before=before)
+            elif marks.is_fresh(claim.lane):
+                mark = marks.start(claim.lane)
+                done, rows = claim_free(self._store, claim, mark=mark, before=before, must=must)
+            else:
+                return None
+        except LongWay:
+            marks.lengthen(claim.lane)
+            return None
         if rows:
-            self._marks.reach(claim.lane, (rows[-1].rank, rows[-1].task_id))
-        return rows
+            marks.reach(claim.lane, (rows[-1].rank, rows[-1].task_id))
+        return done, rows
 
     def _check(self, request: ClaimRequest) -> Claim:
         if type(request) is not ClaimRequest:

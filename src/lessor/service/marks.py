@@ -27,6 +27,7 @@ class Marks:
         self._lock = threading.Lock()
         self._marks: dict[Lane, tuple[int, int]] = {}
         self._full: dict[Lane, int] = {}
+        self._long: dict[Lane, int] = {}
 
     def start(self, lane: Lane) -> tuple[int, int]:
         """The (rank, task) from which to scan now."""
@@ -43,6 +44,15 @@ class Marks:
         """Whether a full scan was made within the last second."""
         now = self._clock.boottime_ms()
         return now - self._full.get(lane, now - FULL_SCAN_MS) < FULL_SCAN_MS
+
+    def is_short(self, lane: Lane) -> bool:
+        """Whether no claim of the last second was left to the long way round."""
+        return self._used and self._clock.boottime_ms() >= self._long.get(lane, 0)
+
+    def lengthen(self, lane: Lane) -> None:
+        """Go the long way round for a second: what left a claim to it seldom goes away at once."""
+        with self._lock:
+            self._long[lane] = self._clock.boottime_ms() + FULL_SCAN_MS
 
     def reach(self, lane: Lane, mark: tuple[int, int]) -> None:
         """Start at `mark` next time."""

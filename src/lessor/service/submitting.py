@@ -7,9 +7,11 @@ from datetime import timedelta
 from typing import Any
 
 from lessor.errors import NotFoundError, TransitionRefusedError
+from lessor.model.branch import branch_words
 from lessor.model.lifecycle import TERMINAL, TaskState
 from lessor.model.scope import Mode, PathRules, Scope, parse_scopes
 from lessor.model.task import NewTask, Submitted
+from lessor.service.branches import UNTITLED
 from lessor.service.naming import Naming
 from lessor.service.rows import pack, pack_facts
 from lessor.store import Call, RetryRule, Transaction
@@ -203,6 +205,7 @@ def _task_row(
         "queued_ms": now,
         "number": number,
         "title": task.title,
+        "branch_words": branch_words(task.title, fallback=UNTITLED),
         "prompt": task.prompt,
         "check_command": task.check,
         "idempotency_key": task.idempotency_key,

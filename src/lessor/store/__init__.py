@@ -64,7 +64,11 @@ class Store(Protocol):
         """Run one named statement that writes, in a transaction of its own, in one round trip."""
 
     def together(self, *calls: Call) -> list[list[Row]]:
-        """Run statements that write, in one transaction of their own, in one round trip."""
+        """Run statements that write, in one transaction of their own, in one round trip.
+
+        Raises:
+            LongWay: one of them left it to a rule.
+        """
 
     def join(self, connection: Any) -> AbstractContextManager[Transaction]:
         """The caller's own open transaction on this store's database; the caller commits it.
@@ -88,6 +92,10 @@ class Store(Protocol):
 
 class RetryRule(Exception):  # noqa: N818 - a signal to the store, never seen by a caller
     """What a rule read was changed before its guarded write: roll back and decide again."""
+
+
+class LongWay(Exception):  # noqa: N818 - a signal to a rule, never seen by a caller
+    """A statement that was to do it all found what it can't decide; nothing was written."""
 
 
 TRIES = 8

@@ -20,6 +20,9 @@ REPEATABLE = (pg.SerializationFailure, pg.DeadlockDetected)
 GUARD_FAILED = "LS001"
 """Raised by lessor.expect: fewer rows moved than were decided."""
 
+LONG_WAY = "LS002"
+"""Raised by lessor.require: a rule has to decide."""
+
 
 def translate(error: psycopg.Error) -> LessorError:
     """The Lessor error that says what to do about the server's."""

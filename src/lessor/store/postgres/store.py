@@ -17,9 +17,9 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
 from lessor.clock import Clock, SystemClock
-from lessor.errors import BusyError, InvalidError, StoreUnavailableError
-from lessor.store import TRIES, Call, RetryRule, Row, T
-from lessor.store.postgres.errors import GUARD_FAILED, REPEATABLE, translate
+from lessor.errors import BusyError, InvalidError, LessorError, StoreUnavailableError
+from lessor.store import TRIES, Call, LongWay, RetryRule, Row, T
+from lessor.store.postgres.errors import GUARD_FAILED, LONG_WAY, REPEATABLE, translate
 from lessor.store.postgres.line import Line
 from lessor.store.postgres.opening import is_pooled, lineage, migrate, settle
 from lessor.store.postgres.transaction import (
@@ -79,7 +79,7 @@ class PostgresStore:
             except psycopg.Error as error:
                 tx.roll_back()
                 if error.sqlstate != GUARD_FAILED:
-                    raise translate(error) from error
+                    raise _signal(error) from error
             except BaseException:
                 tx.roll_back()
                 raise
@@ -118,7 +118,7 @@ class PostgresStore:
                 last = error
             except psycopg.Error as error:
                 if error.sqlstate != GUARD_FAILED:
-                    raise translate(error) from error
+                    raise _signal(error) from error
                 last = error
         raise BusyError(
             "The store kept changing under a guarded write.", next_step="Try again.", retry_ms=100
@@ -270,6 +270,10 @@ class PostgresStore:
                 next_step="Check LESSOR_LISTEN_DSN, or unset it to poll.",
             ) from error
         return self._listener
+
+
+def _signal(error: psycopg.Error) -> LongWay | LessorError:
+    return LongWay() if error.sqlstate == LONG_WAY else translate(error)
 
 
 def _commits_alone(connection: psycopg.Connection[Any]) -> bool:

@@ -16,6 +16,15 @@ BEGIN
   RETURN moved;
 END $$;
 
+-- Gives a transaction back that was to claim in one go, where that needs the long way round.
+CREATE FUNCTION lessor.require(claimed bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+  IF claimed = 0 THEN
+    RAISE EXCEPTION 'left to the long way round' USING ERRCODE = 'LS002';
+  END IF;
+  RETURN claimed;
+END $$;
+
 CREATE TABLE lessor.meta (
   key text COLLATE "C" PRIMARY KEY,
   value text COLLATE "C" NOT NULL
@@ -131,6 +140,7 @@ CREATE TABLE lessor.submission (
   repository_id bigint NOT NULL,
   number bigint NOT NULL,
   title text COLLATE "C" NOT NULL,
+  branch_words text COLLATE "C" NOT NULL DEFAULT 'task',
   prompt text COLLATE "C" NOT NULL,
   check_command text COLLATE "C",
   idempotency_key text COLLATE "C",

@@ -48,8 +48,96 @@ SELECT u.lease_id, u.id AS task_id, u.epoch, 1::bigint AS version, 0::bigint AS 
   0::bigint AS repository_id, :queue::text AS queue, u.attempts, u.effects, u.progress,
   s.number, s.title, s.prompt, s.check_command, s.idempotency_key, s.strict, '[]' AS scopes,
   NULL::bigint AS ended_ms, u.rank, u.now
-FROM u JOIN lessor.submission AS s ON s.task_id = u.id
+FROM (
+  SELECT CASE WHEN :must = 1 THEN lessor.require(count(*)) ELSE count(*) END AS found FROM u
+) AS checked CROSS JOIN u JOIN lessor.submission AS s ON s.task_id = u.id
+WHERE checked.found > 0
 ORDER BY u.ord
+
+-- name: claim_next
+-- The first ready task of a repository, in the round trip that takes the lock and drains, where nothing
+-- stands in its way. Whatever the model has to decide is left to it: what fell due, ran out or is parked,
+-- limits, globs, own reservations and holds, any overlap; then the whole transaction is given back.
+-- One task is looked up by its id alone: lists and joins took twice the time (0.4 ms instead of 0.2).
+WITH r AS MATERIALIZED (
+  SELECT greatest(lessor.ms(), r.floor_ms) AS now, r.fence + 1 AS fence, r.term
+  FROM lessor.repository AS r WHERE r.id = :repository_id AND r.id > 0
+), c AS MATERIALIZED (
+  SELECT t.id, t.epoch FROM lessor.task AS t
+  WHERE t.queue = :queue AND t.repository_id = :repository_id AND t.status = 'queued' AND t.due = 1
+    AND t.needs_left = 0 AND t.waiting_on IS NULL AND (t.rank, t.id) >= (:mark_rank, :mark_id)
+    AND (t.agent IS NULL OR t.agent = :kind)
+    AND (t.capabilities IS NULL OR t.capabilities <@ ARRAY(SELECT json_array_elements_text(:capabilities::json)))
+  ORDER BY t.rank, t.id
+  LIMIT 1
+), u AS (
+  UPDATE lessor.task AS t
+  SET status = 'running', epoch = t.epoch + 1, attempts = t.attempts + 1, events = t.events + 1,
+    branch = coalesce(t.branch, :branch_type || '/' || s.number || '-' || s.branch_words), parked_fence = NULL, parked_ms = NULL
+  FROM lessor.submission AS s CROSS JOIN r
+  WHERE t.id = (SELECT c.id FROM c) AND t.epoch = (SELECT c.epoch FROM c) AND t.status = 'queued'
+    AND t.waiting_on IS NULL AND t.globs = 0 AND s.task_id = (SELECT c.id FROM c)
+    AND NOT EXISTS (SELECT 1 FROM lessor.usage_limit)
+    AND NOT EXISTS (SELECT 1 FROM lessor.queue AS q WHERE q.name = :queue AND q.paused = 1)
+    AND NOT EXISTS (SELECT 1 FROM lessor.worker AS w WHERE w.id = :worker_id AND w.retired_ms IS NOT NULL)
+    AND NOT EXISTS (
+      SELECT 1 FROM lessor.task AS d WHERE d.status = 'queued' AND d.due = 0 AND d.run_at_ms <= (SELECT r.now FROM r))
+    AND NOT EXISTS (
+      SELECT 1 FROM lessor.lease AS x
+      WHERE x.repository_id = :repository_id AND x.ended_ms IS NULL AND x.expires_ms <= (SELECT r.now FROM r))
+    AND NOT EXISTS (
+      SELECT 1 FROM lessor.task AS p WHERE p.repository_id = :repository_id AND p.parked_fence IS NOT NULL)
+    AND NOT EXISTS (
+      SELECT 1 FROM lessor.scope AS g WHERE g.repository_id = :repository_id AND g.pattern IS NOT NULL)
+    AND NOT EXISTS (
+      SELECT 1 FROM lessor.lease AS o
+      WHERE o.task_id = (SELECT c.id FROM c) AND o.kind <> 'lease' AND o.ended_ms IS NULL)
+    AND NOT EXISTS (
+      SELECT 1 FROM lessor.task_scope AS ts CROSS JOIN LATERAL (
+        (SELECT 1 FROM lessor.scope AS s
+          WHERE s.repository_id = :repository_id AND s.key = ANY (ts.ancestors) AND (ts.mode = 'w' OR s.mode = 'w') LIMIT 1)
+        UNION ALL
+        (SELECT 1 FROM lessor.scope AS s
+          WHERE s.repository_id = :repository_id AND s.key > ts.key AND s.key < ts.key_end
+            AND (ts.mode = 'w' OR s.mode = 'w') LIMIT 1)
+      ) AS hit
+      WHERE ts.task_id = (SELECT c.id FROM c))
+  RETURNING nextval('lessor.lease_id_seq') AS lease_id, t.id, t.epoch, t.events, t.rank, t.queue, t.limit_key,
+    t.attempts, t.effects, t.progress, t.branch, r.now, r.fence, r.term,
+    r.now + CASE WHEN t.progress = 1 THEN :hold_ms ELSE :ttl_ms END AS max_until_ms,
+    :label_head || t.branch || ';env=none;task=' || s.number || ';epoch=' || t.epoch AS label,
+    s.number, s.title, s.prompt, s.check_command, s.idempotency_key, s.strict
+), l AS (
+  INSERT INTO lessor.lease (
+    id, kind, repository_id, task_id, epoch, worker_id, token_hash, fence, term, ttl_ms, granted_ms,
+    renewed_ms, expires_ms, max_until_ms, queue, agent, limit_key, branch, label)
+  SELECT u.lease_id, 'lease', :repository_id, u.id, u.epoch, :worker_id, :token_hash, u.fence, u.term, :ttl_ms, u.now,
+    u.now, u.now + :ttl_ms, u.max_until_ms, u.queue, :agent, u.limit_key, u.branch, u.label
+  FROM u
+), s AS (
+  INSERT INTO lessor.scope (lease_id, ord, repository_id, task_id, text, key, key_end, mode, pattern, ancestors, fence)
+  SELECT u.lease_id, ts.ord, :repository_id, ts.task_id, ts.text, ts.key, ts.key_end, ts.mode, ts.pattern, ts.ancestors, u.fence
+  FROM u JOIN lessor.task_scope AS ts ON ts.task_id = u.id
+), e AS (
+  INSERT INTO lessor.event (task_id, n, at_ms, kind, epoch, facts)
+  SELECT u.id, u.events, u.now, 'claimed', u.epoch, :facts FROM u
+), f AS (
+  UPDATE lessor.repository AS p
+  SET fence = p.fence + 1, floor_ms = (SELECT r.now FROM r), turn = p.turn + 1
+  WHERE p.id = :repository_id
+), q AS (
+  INSERT INTO lessor.request (actor, request_id, digest, answer, at_ms)
+  SELECT :actor, :request_id, :digest, '[' || u.lease_id || ']', u.now FROM u
+)
+SELECT u.lease_id, u.id AS task_id, u.epoch, 1::bigint AS version, u.fence, u.term, :ttl_ms::bigint AS ttl_ms,
+  u.now AS granted_ms, u.now + :ttl_ms AS expires_ms, u.max_until_ms, u.label, u.branch,
+  :repository_id::bigint AS repository_id, u.queue, u.attempts, u.effects, u.progress,
+  u.number, u.title, u.prompt, u.check_command, u.idempotency_key, u.strict,
+  coalesce((SELECT json_agg(json_build_array(ts.text, ts.mode) ORDER BY ts.ord)
+    FROM lessor.task_scope AS ts WHERE ts.task_id = u.id)::text, '[]') AS scopes,
+  NULL::bigint AS ended_ms, u.rank, u.now
+FROM (SELECT lessor.require(count(*)) AS found FROM u) AS checked CROSS JOIN u
+WHERE checked.found > 0
 
 -- name: note_lineage
 -- Another cluster or timeline than the one on record was restored or promoted: a new term, every live

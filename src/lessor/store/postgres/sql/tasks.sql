@@ -21,11 +21,11 @@ RETURNING id
 
 -- name: insert_submissions
 INSERT INTO lessor.submission (
-  task_id, repository_id, number, title, prompt, check_command, idempotency_key, strict, submitter, created_ms)
-SELECT x.id, x.repository_id, x.number, x.title, x.prompt, x.check_command, x.idempotency_key, x.strict, :submitter, x.queued_ms
+  task_id, repository_id, number, title, branch_words, prompt, check_command, idempotency_key, strict, submitter, created_ms)
+SELECT x.id, x.repository_id, x.number, x.title, x.branch_words, x.prompt, x.check_command, x.idempotency_key, x.strict, :submitter, x.queued_ms
 FROM json_to_recordset(:rows::json) AS x(
-  id bigint, repository_id bigint, number bigint, title text, prompt text, check_command text, idempotency_key text,
-  strict bigint, queued_ms bigint)
+  id bigint, repository_id bigint, number bigint, title text, branch_words text, prompt text, check_command text,
+  idempotency_key text, strict bigint, queued_ms bigint)
 RETURNING task_id
 
 -- name: insert_task_scopes
@@ -136,7 +136,7 @@ WHERE t.id = :task_id AND t.status = :from_status
 RETURNING t.epoch
 
 -- name: amend_submission
-UPDATE lessor.submission SET title = :title, prompt = :prompt, check_command = :check_command, strict = :strict
+UPDATE lessor.submission SET title = :title, branch_words = :branch_words, prompt = :prompt, check_command = :check_command, strict = :strict
 WHERE task_id = :task_id
 RETURNING task_id
 

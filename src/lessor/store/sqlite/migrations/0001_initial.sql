@@ -136,6 +136,7 @@ CREATE TABLE submission (
   repository_id INTEGER NOT NULL,
   number INTEGER NOT NULL,
   title TEXT NOT NULL,
+  branch_words TEXT NOT NULL DEFAULT 'task',
   prompt TEXT NOT NULL,
   check_command TEXT,
   idempotency_key TEXT,

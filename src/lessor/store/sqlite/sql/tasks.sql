@@ -28,9 +28,9 @@ RETURNING id
 
 -- name: insert_submissions
 INSERT INTO submission (
-  task_id, repository_id, number, title, prompt, check_command, idempotency_key, strict, submitter, created_ms)
-SELECT x.id, x.repository_id, x.number, x.title, x.prompt, x.check_command, x.idempotency_key, x.strict, :submitter, x.queued_ms
-FROM (SELECT value ->> 'id' AS id, value ->> 'repository_id' AS repository_id, value ->> 'number' AS number, value ->> 'title' AS title, value ->> 'prompt' AS prompt, value ->> 'check_command' AS check_command, value ->> 'idempotency_key' AS idempotency_key, value ->> 'strict' AS strict, value ->> 'queued_ms' AS queued_ms FROM json_each(:rows)) AS x
+  task_id, repository_id, number, title, branch_words, prompt, check_command, idempotency_key, strict, submitter, created_ms)
+SELECT x.id, x.repository_id, x.number, x.title, x.branch_words, x.prompt, x.check_command, x.idempotency_key, x.strict, :submitter, x.queued_ms
+FROM (SELECT value ->> 'id' AS id, value ->> 'repository_id' AS repository_id, value ->> 'number' AS number, value ->> 'title' AS title, value ->> 'branch_words' AS branch_words, value ->> 'prompt' AS prompt, value ->> 'check_command' AS check_command, value ->> 'idempotency_key' AS idempotency_key, value ->> 'strict' AS strict, value ->> 'queued_ms' AS queued_ms FROM json_each(:rows)) AS x
 RETURNING task_id
 
 -- name: insert_task_scopes
@@ -135,7 +135,7 @@ WHERE id = :task_id AND status = :from_status
 RETURNING epoch
 
 -- name: amend_submission
-UPDATE submission SET title = :title, prompt = :prompt, check_command = :check_command, strict = :strict
+UPDATE submission SET title = :title, branch_words = :branch_words, prompt = :prompt, check_command = :check_command, strict = :strict
 WHERE task_id = :task_id
 RETURNING task_id
 
