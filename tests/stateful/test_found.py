@@ -101,3 +101,13 @@ def test_a_waiter_behind_many_ended_leases_is_found_from_everywhere(yard: Yard) 
     yard.lessor.leases.complete([(grant.holder, yard.result()) for grant in grants])
     (grant,) = yard.claim(repository=Reach.ANYWHERE)
     assert grant.title == "waits"
+
+
+def test_a_limit_that_is_set_later_counts_the_agents_leases(yard: Yard) -> None:
+    """Whichever way they were claimed: by a rule, or in one statement."""
+    for n in range(3):
+        yard.add(f"task {n}", scopes=(f"dir{n}",))
+    yard.claim_one()
+    yard.claim_one()
+    yard.lessor.registry.set_limit("agent", yard.worker.kind, 2)
+    assert yard.claim() == []

@@ -61,6 +61,7 @@ def claim_free(
                 "ttl_ms": claim.terms.ttl_ms,
                 "hold_ms": claim.terms.max_hold_ms,
                 "label_head": f"owner={claim.worker.agent};branch=none;env=none;task=",
+                "completed": _completed(before),
                 "must": int(must),
             },
         ),
@@ -96,10 +97,16 @@ def claim_next(
                 "hold_ms": claim.terms.max_hold_ms,
                 "branch_type": branch_type(claim.worker.kind),
                 "label_head": f"owner={claim.worker.agent};branch=",
+                "completed": _completed(before),
             },
         ),
     )
     return done, [GrantRow._make(row) for row in rows]
+
+
+def _completed(before: Sequence[Call]) -> str:
+    """What the same transaction completes, as complete_leases takes it."""
+    return next((str(values["rows"]) for _, values in before), "[]")
 
 
 def claim_locked(

@@ -1,6 +1,7 @@
 -- name: claim_free
 -- Tasks without a repository need no repository lock: one statement claims them. Nothing is claimed
--- while any limit is set: limits are counted under their rows' locks, by the long way round.
+-- while any limit is set: limits are counted under their rows' locks, by the long way round. Nor is
+-- anything where the same transaction completed what others need: they may lie before the mark.
 -- The lease's id is drawn with the task's row, so that everything that follows is written from u alone:
 -- leases joined to their tasks again take the square of the batch.
 WITH c AS MATERIALIZED (
@@ -14,6 +15,9 @@ WITH c AS MATERIALIZED (
       AND NOT EXISTS (SELECT 1 FROM lessor.queue AS q WHERE q.name = :queue AND q.paused = 1)
       AND NOT EXISTS (SELECT 1 FROM lessor.usage_limit)
       AND NOT EXISTS (SELECT 1 FROM lessor.worker AS w WHERE w.id = :worker_id AND w.retired_ms IS NOT NULL)
+      AND NOT EXISTS (
+        SELECT 1 FROM json_to_recordset(:completed::json) AS x(task_id bigint)
+        JOIN lessor.dependency AS d ON d.needs_id = x.task_id)
     ORDER BY t.rank, t.id
     LIMIT :wanted
     FOR UPDATE OF t SKIP LOCKED
@@ -57,7 +61,8 @@ ORDER BY u.ord
 -- name: claim_next
 -- The first ready task of a repository, in the round trip that takes the lock and drains, where nothing
 -- stands in its way. Whatever the model has to decide is left to it: what fell due, ran out or is parked,
--- limits, globs, own reservations and holds, any overlap; then the whole transaction is given back.
+-- limits, globs, own reservations and holds, any overlap, and what the same transaction completed if
+-- others need it (they may lie before the mark); then the whole transaction is given back.
 -- One task is looked up by its id alone: lists and joins took twice the time (0.4 ms instead of 0.2).
 WITH r AS MATERIALIZED (
   SELECT greatest(lessor.ms(), r.floor_ms) AS now, r.fence + 1 AS fence, r.term
@@ -80,6 +85,9 @@ WITH r AS MATERIALIZED (
     AND NOT EXISTS (SELECT 1 FROM lessor.usage_limit)
     AND NOT EXISTS (SELECT 1 FROM lessor.queue AS q WHERE q.name = :queue AND q.paused = 1)
     AND NOT EXISTS (SELECT 1 FROM lessor.worker AS w WHERE w.id = :worker_id AND w.retired_ms IS NOT NULL)
+    AND NOT EXISTS (
+      SELECT 1 FROM json_to_recordset(:completed::json) AS x(task_id bigint)
+      JOIN lessor.dependency AS n ON n.needs_id = x.task_id)
     AND NOT EXISTS (
       SELECT 1 FROM lessor.task AS d WHERE d.status = 'queued' AND d.due = 0 AND d.run_at_ms <= (SELECT r.now FROM r))
     AND NOT EXISTS (
@@ -110,9 +118,9 @@ WITH r AS MATERIALIZED (
 ), l AS (
   INSERT INTO lessor.lease (
     id, kind, repository_id, task_id, epoch, worker_id, token_hash, fence, term, ttl_ms, granted_ms,
-    renewed_ms, expires_ms, max_until_ms, queue, agent, limit_key, branch, label)
+    renewed_ms, expires_ms, max_until_ms, queue, agent, agent_kind, limit_key, branch, label)
   SELECT u.lease_id, 'lease', :repository_id, u.id, u.epoch, :worker_id, :token_hash, u.fence, u.term, :ttl_ms, u.now,
-    u.now, u.now + :ttl_ms, u.max_until_ms, u.queue, :agent, u.limit_key, u.branch, u.label
+    u.now, u.now + :ttl_ms, u.max_until_ms, u.queue, :agent, :kind, u.limit_key, u.branch, u.label
   FROM u
 ), s AS (
   INSERT INTO lessor.scope (lease_id, ord, repository_id, task_id, text, key, key_end, mode, pattern, ancestors, fence)
