@@ -9,7 +9,7 @@ import sys
 import apsw
 import pytest
 from run_rig import ADD
-from supervisor_rig import QUICK, until
+from supervisor_rig import until
 
 from lessor.clock import SystemClock
 from lessor.errors import HostError
@@ -17,6 +17,7 @@ from lessor.model.lease import terms_for
 from lessor.runner.desk import Plan
 from lessor.runner.noting import NoteKind
 from lessor.runner.report import EventKind, read_report
+from lessor.store.sqlite import opening
 
 WAIT = "echo half > half.txt; touch {ready}; while [ ! -e {go} ]; do sleep 0.05; done; {then}"
 
@@ -106,30 +107,39 @@ def test_an_agent_that_fills_the_disk_loses_nothing_that_it_committed(shop):
     assert shop.shown(task, "half.txt") == "half"
 
 
-def test_a_store_that_doesnt_answer_for_a_while_costs_nothing(shop):
+@pytest.fixture
+def impatient(shop, monkeypatch):
+    """The store, opened so that it waits for a lock only shortly."""
+    monkeypatch.setattr(opening, "BUSY_MS", 300)
+    opened = shop.connect()
+    yield opened
+    opened.close()
+
+
+def test_a_store_that_doesnt_answer_for_a_while_costs_nothing(shop, impatient):
     task = shop.add(max_attempts=1)
     go, ready = shop.directory / "go", shop.directory / "ready"
-    started = shop.start(WAIT.format(ready=ready, go=go, then="true"))
+    started = shop.start(WAIT.format(ready=ready, go=go, then="true"), lessor=impatient)
     until(ready.exists, "the agent works")
     other = apsw.Connection(str(shop.state / "lessor.db"))
     other.set_busy_timeout(10_000)
     other.execute("BEGIN IMMEDIATE")
     go.touch()
     shop.await_note(NoteKind.ENDED)
-    SystemClock().wait(11_000)
+    SystemClock().wait(1_000)
     other.execute("ROLLBACK")
     other.close()
     assert started.result() == 0
     assert shop.ends(task) == ["completed"]
 
 
-def test_a_store_that_never_answers_again_loses_the_lease_and_not_the_work(shop):
+def test_a_store_that_never_answers_again_loses_the_lease_and_not_the_work(shop, impatient):
     task = shop.add(max_attempts=1)
     go, ready = shop.directory / "go", shop.directory / "ready"
     started = shop.start(
         WAIT.format(ready=ready, go=go, then="true"),
         terms=terms_for(3_000),
-        patience=QUICK,
+        lessor=impatient,
     )
     until(ready.exists, "the agent works")
     other = apsw.Connection(str(shop.state / "lessor.db"))
