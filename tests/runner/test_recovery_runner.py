@@ -57,6 +57,16 @@ def test_the_next_run_adopts_the_worktree_and_goes_on(shop):
     assert git(shop.root, "show", f"{saved.ref}:half.txt") == "half"
 
 
+def test_the_workers_of_a_dead_run_are_retired(shop):
+    """Else a task would seem to have somebody who could do it."""
+    task = shop.add()
+    spawned_and_killed(shop)
+    until(lambda: shop.ends(task) == ["gone"], "the proof is recorded")
+    by_hand = shop.lessor.registry.add_worker(NewWorker(agent="dana", host_id=shop.host.id))
+    recover(shop.desk())
+    assert [w.id for w in shop.lessor.registry.workers(host_id=shop.host.id)] == [by_hand.id]
+
+
 def test_a_run_that_starts_at_once_waits_for_the_proof(shop):
     task = shop.add(max_attempts=1)
     spawned_and_killed(shop)

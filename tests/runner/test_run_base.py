@@ -7,6 +7,7 @@ from run_rig import ADD, git
 from supervisor_rig import until
 
 from lessor.errors import BaseRedError, DeniedError, GitError, InvalidError
+from lessor.git.repository import find_repository
 from lessor.runner.desk import Plan
 from lessor.runner.noting import NoteKind
 
@@ -46,6 +47,28 @@ def test_a_base_that_was_asked_for_is_taken(shop):
     assert shop.run(base="v1") == 0
     assert "later.txt" not in git(shop.root, "ls-tree", "--name-only", shop.branch(task))
     assert "v1@" in base_notes(shop)
+
+
+def test_a_bare_repository_is_worked_on_like_any_other(shop):
+    bare = shop.directory / "bare.git"
+    git(shop.directory, "clone", "-q", "--bare", str(shop.root), str(bare))
+    task = shop.add()
+    plan = Plan(check="test -e README", bring=(".env",))
+    assert shop.run(plan=plan, cwd=bare, repo=find_repository(bare)) == 0
+    assert git(bare, "show", f"{shop.branch(task)}:1.txt") == "work"
+
+
+def test_from_a_linked_worktree_its_own_branch_is_the_base(shop):
+    linked = shop.directory / "linked"
+    git(shop.root, "worktree", "add", "-q", "-b", "feature", str(linked))
+    (linked / "feature.txt").write_text("x\n")
+    git(linked, "add", "-A")
+    git(linked, "commit", "-q", "-m", "feature")
+    (linked / ".env").write_text("KEY=linked\n")
+    task = shop.add()
+    plan = Plan(bring=(".env",))
+    assert shop.run("cp .env copy.txt; cp feature.txt more.txt", plan=plan, cwd=linked) == 0
+    assert shop.shown(task, "copy.txt") == "KEY=linked"
 
 
 @pytest.mark.parametrize("base", ["no-such-branch", "--all", "HEAD\nmain"])

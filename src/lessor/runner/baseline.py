@@ -81,9 +81,9 @@ class Baseline:
             draft.write_text(json.dumps(record), encoding="utf-8")
             draft.replace(place)
         if result.code == 0:
-            self._desk.note(NoteKind.BASE, f"check on base: {check} passed in {took}")
+            self._desk.note(NoteKind.BASE, f"{check} passed in {took}")
             return None
-        self._desk.note(NoteKind.BASE, f"check on base: {check} {how_it_ended(result)} ({took})")
+        self._desk.note(NoteKind.BASE, f"{check} {how_it_ended(result)} after {took}")
         return BaseRedError(
             f"The check fails on the base already: `{check}` {how_it_ended(result)} on "
             f"{commit[:7]}.\n\n{kept_text(result.tail, most=TAIL)}\n",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from lessor.errors import LessorError, TransitionRefusedError
+from lessor.errors import LessorError, NotFoundError, TransitionRefusedError
 from lessor.model.workspace import Workspace, WorkspaceState
 from lessor.runner.desk import Desk
 from lessor.runner.host import Presence
 from lessor.runner.lease_file import forget_holder, lease_file
 from lessor.runner.noting import NoteKind
 from lessor.runner.salvaging import keep, move
-from lessor.runner.witness import holder_presence
+from lessor.runner.witness import holder_presence, worker_presence
 from lessor.service.reading import LeaseRecord
 
 _UNSETTLED = frozenset({WorkspaceState.RESERVED, WorkspaceState.PRESENT})
@@ -31,6 +31,7 @@ def recover(desk: Desk) -> int:
     for workspace in desk.lessor.workspaces.on_host(desk.host.id, repository=desk.repository):
         if workspace.state in _UNSETTLED:
             found += _settle(desk, workspace)
+    _retire_dead(desk)
     return found
 
 
@@ -39,6 +40,17 @@ def _live_here(desk: Desk) -> list[LeaseRecord]:
     here = {worker.id for worker in desk.lessor.registry.workers(host_id=desk.host.id)}
     leases = desk.lessor.leases.leases(repository=desk.repository, live=True)
     return [lease for lease in leases if lease.worker in here]
+
+
+def _retire_dead(desk: Desk) -> None:
+    """Retire workers whose processes are gone: else tasks would seem to have somebody to do them."""
+    registry, leases = desk.lessor.registry, desk.lessor.leases
+    holders = {lease.worker for lease in leases.leases(live=True)}
+    for worker in registry.workers(host_id=desk.host.id):
+        dead = worker_presence(worker, desk.host).presence is Presence.GONE
+        if worker.heartbeat and dead and worker.id not in holders:
+            with suppress(NotFoundError):  # another run was first
+                registry.retire_worker(worker.id)
 
 
 def _end_if_gone(desk: Desk, lease: LeaseRecord) -> bool:
