@@ -7,8 +7,7 @@ import shutil
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
-
-import pathspec
+from typing import TYPE_CHECKING
 
 from lessor.errors import GitError, InvalidError
 from lessor.git.archive import place_below
@@ -16,6 +15,9 @@ from lessor.git.command import failure
 from lessor.git.ignored import is_regenerable_directory
 from lessor.git.layout import Layout, layout_of
 from lessor.git.status import read_status
+
+if TYPE_CHECKING:
+    import pathspec
 
 INCLUDE_FILE = ".worktreeinclude"
 DEFAULT_PATTERNS = (".env*", ".claude/settings.local.json")
@@ -42,6 +44,8 @@ def bring_along(
         InvalidError: A pattern can't be read.
         GitError: A file can't be read or written.
     """
+    import pathspec  # noqa: PLC0415 - costs a megabyte, and runs wait for hours without it
+
     source, target = layout_of(repo_root), layout_of(worktree)
     try:
         spec = pathspec.GitIgnoreSpec.from_lines(patterns)

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from lessor.errors import SetupFailedError
+from lessor.git.bring import bring_along
 from lessor.git.command import run_git
 from lessor.git.layout import layout_of
 from lessor.git.status import read_status
@@ -31,8 +32,6 @@ def bring(desk: Desk, worktree: Path, patterns: Sequence[str]) -> list[str]:
         InvalidError: a pattern can't be read.
         GitError: a file can't be read or written.
     """
-    from lessor.git.bring import bring_along  # noqa: PLC0415 - its patterns cost a megabyte
-
     asked = ["rev-parse", "--path-format=absolute", "--show-toplevel"]
     top = run_git(asked, cwd=desk.cwd, check=False)
     if top.code != 0:  # a bare repository: nobody keeps files beside it
