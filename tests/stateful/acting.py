@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from datetime import timedelta
 from typing import Any
 
@@ -19,6 +20,7 @@ from lessor.model.grant import ClaimRequest, Grant, Reach
 from lessor.model.lease import Holder
 from lessor.model.task import Effects, NewTask
 from lessor.model.worker import NewWorker
+from lessor.service.lessor import Lessor
 from lessor.store import Transaction
 
 Answer = Any
@@ -40,12 +42,15 @@ class Actor:
         self.lessor = open_lessor(self.store)
         self.ref = Reference(self.store.clock.wall_ms())
         self.cut_after: int | None = None
+        self._other: Lessor | None = None
         self._granted: dict[tuple[int, int], Row] = {}
         self._register()
         self.ledger = read_ledger(self.store)
 
     def close(self) -> None:
         """Give the store back."""
+        if self._other is not None:
+            self._other.close()
         self.lessor.close()
         self.rig.discard(self.store)
 
@@ -88,6 +93,48 @@ class Actor:
         assert code == expected, f"refused with {code!r}, expected {expected!r}"
         if code and not notices:
             assert after.without_late() == before.without_late(), f"{code} changed something"
+        self.check(before)
+        return answer
+
+    def do_while(
+        self,
+        call: Callable[[], Answer],
+        rule: Rule,
+        other_call: Callable[[Lessor], Answer],
+        other_rule: Callable[[Answer], object],
+        *,
+        statements: int,
+    ) -> Answer:
+        """Act while another connection acts, after some statements of the transaction.
+
+        What comes out has to be what one of the two would have led to after the other, in either
+        order. An action of the other one that would have to wait doesn't happen.
+        """
+        before = self.ledger
+        others: list[tuple[Answer, str]] = []
+
+        def act() -> None:
+            others.append(_answer(lambda: other_call(self._somebody_else())))
+
+        answer, code = self._hooked(lambda: _answer(call), statements, act)
+        after = self.ledger = read_ledger(self.store)
+        apart = not others
+        if apart:
+            act()
+            self.ledger = read_ledger(self.store)
+        other_answer, other_code = others[0]
+
+        def mine() -> None:
+            assert code == self._expected(rule, answer, after, code=code)
+
+        def theirs() -> None:
+            expected = self._expected(
+                lambda a, _: other_rule(a), other_answer, after, code=other_code
+            )
+            assert other_code == expected
+
+        steps = (mine,) if other_code == "busy" else (mine, theirs)
+        self._one_of([steps] if apart else [steps, steps[::-1]])
         self.check(before)
         return answer
 
@@ -172,15 +219,46 @@ class Actor:
     def _cut_off(self, call: Callable[[], Any]) -> Any:
         """Call, but end at the statement after `cut_after` others, as if the power had gone."""
         left, self.cut_after = self.cut_after, None
-        if left is None:
-            return call()
+
+        def cut() -> None:
+            raise PowerCutError
+
+        return call() if left is None else self._hooked(call, left, cut)
+
+    def _hooked(self, call: Callable[[], Any], statements: int, act: Callable[[], None]) -> Any:
+        """Call, and act in the middle of its transaction."""
         store: Any = self.lessor.store
         write = store.write
-        store.write = lambda rule: write(lambda tx: rule(_Cut(tx, left)))
+        store.write = lambda rule: write(lambda tx: rule(_Hooked(tx, statements, act)))
         try:
             return call()
         finally:
             del store.write
+
+    def _somebody_else(self) -> Lessor:
+        """Another connection, which doesn't wait for this one's locks."""
+        if self._other is None:
+            self._other = open_lessor(self.store)
+            opened: Any = self._other.store
+            opened._line().connection.execute("SET lock_timeout = 20")
+        return self._other
+
+    def _one_of(self, orders: Sequence[Sequence[Callable[[], None]]]) -> None:
+        """Take the first order of steps that explains what the store holds now."""
+        wrong = []
+        saved = deepcopy(self.ref.__dict__)
+        for order in orders:
+            try:
+                for step in order:
+                    step()
+                found = differences(self.ref, self.ledger)
+                assert not found, "\n".join(found)
+            except (AssertionError, KeyError) as error:  # a row that this order can't know
+                wrong.append(str(error))
+                self.ref.__dict__.update(deepcopy(saved))
+            else:
+                return
+        raise AssertionError("\nnor: ".join(wrong))
 
     def _register(self) -> None:
         registry = self.lessor.registry
@@ -199,16 +277,24 @@ class Actor:
             self.ref.workers[row] = Worker(id=row, agent=agent, kind=kind, capability=capability)
 
 
-class _Cut:
-    """A transaction that ends with the process after some statements."""
+def _answer(call: Callable[[], Answer]) -> tuple[Answer, str]:
+    try:
+        return call(), ""
+    except LessorError as error:
+        return None, error.code
 
-    def __init__(self, tx: Transaction, left: int) -> None:
+
+class _Hooked:
+    """A transaction in which something happens once, after some statements."""
+
+    def __init__(self, tx: Transaction, left: int, act: Callable[[], None]) -> None:
         self._tx = tx
         self._left = left
+        self._act = act
 
     def __getattr__(self, name: str) -> Any:
         if name in {"rows", "batch", "finish"}:
             self._left -= 1
-            if self._left < 0:
-                raise PowerCutError
+            if self._left == -1:
+                self._act()
         return getattr(self._tx, name)

@@ -20,6 +20,9 @@ def differences(ref: Reference, ledger: Ledger) -> list[str]:
         found += _compare(f"task {number}", _task(ref, task), tasks[number])
     for number, lease in ref.leases.items():
         found += _compare(f"lease {number}", _lease(lease), leases[number])
+        said = leases[number]["label"].rpartition(";epoch=")[2]
+        if lease.kind == "lease" and said != str(lease.epoch):
+            found.append(f"lease {number}: its label says epoch {said}, not {lease.epoch}")
     for number, place in ref.places.items():
         if number:
             row = ledger.by_id("repository")[number]

@@ -24,7 +24,7 @@ def notice(ref: Reference, seen: Seen) -> None:
             ref.lapse(lease, at=at)
     for number in sorted(ref.leases):
         lease, row = ref.leases[number], seen.leases[number]
-        if row["drained"] and not lease.drained:
+        if row["drained"] and not lease.drained and lease.place:
             assert lease.ended is not None, f"lease {number} lost its paths while it lived"
             ref.drain(lease)
     for number, task in ref.tasks.items():

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from claim_rules import ClaimRules
 from holder_rules import HolderRules
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
+from meanwhile_rules import MeanwhileRules
 from person_rules import PersonRules
 from rig import Rig
 from world_rules import WorldRules
@@ -17,7 +17,7 @@ MORE = int(os.environ.get("LESSOR_TEST_STATEFUL", "1"))
 """How many times more examples than usual."""
 
 
-class LessorMachine(ClaimRules, HolderRules, PersonRules, WorldRules):
+class LessorMachine(MeanwhileRules, HolderRules, PersonRules, WorldRules):
     """Any order of operations, by holders old and new, on a clock that jumps."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from asking import Ask, Seen, Wish
 from choices import (
@@ -47,12 +48,15 @@ def submit(ref: Reference, wishes: Sequence[Wish], answer: Sequence[tuple[int, b
         task.needs = {*wish.needs, *(answer[place][0] for place in wish.before)}
 
 
-def claim(ref: Reference, ask: Ask, seen: Seen, *, hasty: bool = False) -> list[Lease]:
+def claim(
+    ref: Reference, ask: Ask, seen: Seen, *, hasty: bool = False, beside: bool = False
+) -> list[Lease]:
     """The leases that the claim is answered with; a repeat gets those of the first time.
 
     Args:
         hasty: without a repository the store may grant what it knows is ready before it looks
             at what has become ready by time alone.
+        beside: another claim is under way, and what it has locked is passed over.
 
     Raises:
         Refused: the request was another one, or all that it was granted has ended.
@@ -70,6 +74,8 @@ def claim(ref: Reference, ask: Ask, seen: Seen, *, hasty: bool = False) -> list[
         check_nothing_anywhere(ref, ask)
         settle_parks(ref, ask, seen, {}, {})
         return []
+    if beside:
+        return _claim_beside(ref, ask, seen)
     fences = {number: at.fence for number, at in ref.places.items()}
     hasty = hasty and place == 0 and bool(seen.granted)
     if not hasty:
@@ -90,6 +96,16 @@ def claim(ref: Reference, ask: Ask, seen: Seen, *, hasty: bool = False) -> list[
     if granted == expected:
         check_parked(blocked)
     return leases
+
+
+def _claim_beside(ref: Reference, ask: Ask, seen: Seen) -> list[Lease]:
+    """Grants that could be had, though others might have come first; without a repository."""
+    free = ready(ref, ask, 0)
+    granted = [ref.tasks[int(seen.leases[lease]["task_id"])] for lease in seen.granted]
+    assert all(task in free for task in granted), f"{granted} weren't free"
+    room = choose(ref, replace(ask, wanted=len(free)), 0)[0]
+    assert len(granted) <= len(room), "more than the limits leave"
+    return _grant(ref, ask, 0, seen)
 
 
 def repeated(ref: Reference, ask: Ask) -> list[Lease]:

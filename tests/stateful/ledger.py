@@ -44,7 +44,7 @@ class Ledger:
         """The same without evidence of late results, and what they count for."""
         late: dict[int, int] = {}
         events = {}
-        for key, row in self.tables["event"].items():
+        for key, row in sorted(self.tables["event"].items()):
             if row["kind"] == "late":
                 late[row["task_id"]] = late.get(row["task_id"], 0) + 1
             else:
