@@ -16,8 +16,8 @@ def rig(tmp_path):
 
 
 @pytest.fixture
-def shop(tmp_path, monkeypatch):
-    """A repository with a store and runs over it; nothing of the machine's configuration counts."""
+def own_environment(tmp_path, monkeypatch):
+    """Nothing of the machine's configuration, and of the session that tests run in, counts."""
     for name in [name for name in os.environ if name.startswith(("GIT_", "LESSOR_"))]:
         monkeypatch.delenv(name)
     (tmp_path / "home").mkdir()
@@ -28,6 +28,11 @@ def shop(tmp_path, monkeypatch):
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
     monkeypatch.setenv("GIT_CONFIG_SYSTEM", "/dev/null")
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+
+
+@pytest.fixture
+def shop(tmp_path, own_environment):
+    """A repository with a store and runs over it."""
     made = RunRig(tmp_path)
     yield made
     made.close()

@@ -63,7 +63,7 @@ class Notes:
 class RunRig:
     """A repository `shop`, its store, and runs over it."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, url: str = "") -> None:
         self.directory = directory
         self.root = directory / "shop"
         self.state = directory / "state"
@@ -73,7 +73,7 @@ class RunRig:
         self._begin()
         self.repo: Repository = find_repository(self.root)
         self.host: Host = this_host(host_id(self.state))
-        self.url = f"sqlite://{self.state / 'lessor.db'}"
+        self.url = url or f"sqlite://{self.state / 'lessor.db'}"
         self.lessor: Lessor = self.connect()
         key = repository_key(self.repo)
         self.repository = self.lessor.registry.add_repository(key, name="shop").id
