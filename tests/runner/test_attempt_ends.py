@@ -273,29 +273,37 @@ def test_an_agent_that_completes_by_itself_isnt_lost(shop):
     assert not shop.notes.of(NoteKind.LOST)
 
 
+RENEW = """
+import os, pathlib, sys, time
+from dataclasses import replace
+from lessor.connect import connect
+from lessor.runner.lease_file import read_holder, write_holder
+lessor = connect(os.environ["LESSOR_STORE"])
+path = pathlib.Path(os.environ["LESSOR_LEASE_FILE"])
+holder = read_holder(path)
+renewed = lessor.leases.renew_one(holder)
+write_holder(path, replace(holder, version=renewed.version))
+lessor.close()
+pathlib.Path("1.txt").write_text("work")
+time.sleep(int(sys.argv[1]))
+"""
+
+
 def test_an_agent_that_renews_by_itself_keeps_its_heartbeat(shop):
     """Its renewal makes a newer version of the lease, which the supervisor has to learn of."""
     task = shop.add()
-    agent = shop.python(
-        "import os, pathlib, time\n"
-        "from dataclasses import replace\n"
-        "from lessor.connect import connect\n"
-        "from lessor.runner.lease_file import read_holder, write_holder\n"
-        "lessor = connect(os.environ['LESSOR_STORE'])\n"
-        "path = pathlib.Path(os.environ['LESSOR_LEASE_FILE'])\n"
-        "holder = read_holder(path)\n"
-        "renewed = lessor.leases.renew_one(holder)\n"
-        "write_holder(path, replace(holder, version=renewed.version))\n"
-        "lessor.close()\n"
-        "pathlib.Path('1.txt').write_text('work')\n"
-        "time.sleep(4)\n"
-    )
-    assert shop.run(agent, terms=short(3_000)) == 0
+    assert shop.run((*shop.python(RENEW), "4"), terms=short(3_000)) == 0
     assert shop.task(task).state == "succeeded"
     (report,) = shop.state.glob("runs/*/report-1.jsonl")
     kinds = [event.kind for event in read_report(str(report))]
     assert EventKind.RENEWED in kinds
     assert EventKind.LOST not in kinds
+
+
+def test_an_agent_that_renewed_last_is_completed_for(shop):
+    task = shop.add()
+    assert shop.run((*shop.python(RENEW), "0")) == 0
+    assert shop.task(task).state == "succeeded"
 
 
 def test_a_closed_terminal_doesnt_end_a_run(shop):

@@ -30,7 +30,7 @@ from lessor.runner.following import Following, Last
 from lessor.runner.judging import Finding, Judge, Judgement
 from lessor.runner.keeping import StoreLifeline
 from lessor.runner.launching import launch, refuse_missing_program
-from lessor.runner.lease_file import forget_holder, lease_file, read_holder, write_holder
+from lessor.runner.lease_file import forget_holder, lease_file, write_holder
 from lessor.runner.noting import NoteKind
 from lessor.runner.outcome import Outcome
 from lessor.runner.report import EventKind
@@ -267,9 +267,9 @@ class Attempt:
             return
         self._end_agent()
         version = agent.done()
-        if version is None:  # it ended without a word: its own file has what it renewed last
-            version = read_holder(self._lifeline.path).version
-        if version > self._lifeline.holder.version:
+        # The file has what a supervisor that ended without a word, or the agent itself, renewed.
+        self._lifeline.learn()
+        if version is not None and version > self._lifeline.holder.version:
             self._lifeline.holder = replace(self._lifeline.holder, version=version)
         self._hang_up()
 
