@@ -4,6 +4,7 @@ import os
 import subprocess
 
 import pytest
+from supervisor_rig import until
 
 from lessor.runner import proctable
 from lessor.runner.proctable import (
@@ -68,7 +69,8 @@ def test_both_readers_see_parent_session_start_and_environment(linux, monkeypatc
         first = process_row(child.pid)
         assert (first.pid, first.ppid, first.session) == (child.pid, os.getpid(), child.pid)
         assert process_row(child.pid).start_ticks == first.start_ticks
-        assert has_environment(child.pid, "LESSOR_REPORT=/a b/c")
+        # Popen returns in the middle of the exec: Linux shows the new environment a moment later.
+        until(lambda: has_environment(child.pid, "LESSOR_REPORT=/a b/c"), "its environment")
         assert not has_environment(child.pid, "LESSOR_REPORT=/a b")
         child.kill()
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
