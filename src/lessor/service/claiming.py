@@ -84,7 +84,7 @@ def claim_next(
     _, *done, _, rows = store.together(
         ("lock_repository", here),
         *before,
-        ("drain", {**here, "most": MOST_LAPSES, "wake": WAKE}),
+        ("drain_unawaited", {**here, "most": MOST_LAPSES}),
         (
             "claim_next",
             {
