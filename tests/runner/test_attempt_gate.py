@@ -67,6 +67,30 @@ def test_a_path_that_another_lease_holds_goes_back_with_commit_and_holder(shop):
     assert shop.task(task).scopes == ()
 
 
+def test_a_held_path_is_told_with_its_holder_and_what_helps(shop):
+    """It is no failed check: nothing was checked."""
+    held(shop, "src/tax")
+    task = shop.add()
+    number = shop.task(task).number
+    agent = f"{write('src/tax/new.py')}; {write('src/tax/old.py')}"
+    assert shop.run(agent, rounds=2) == 8
+    holder = "src/tax/new.py, src/tax/old.py belong to #1 (codex-1)"
+    assert shop.notes.texts(NoteKind.HELD) == [f"{holder}; told the agent, try 2 of 2"]
+    assert not shop.notes.of(NoteKind.CHECK_FAILED)
+    step = f'When #1 is done: lessor answer {number} "go on".'
+    assert shop.task(task).said == f"After 2 rounds: {holder}. {step}"
+
+
+def test_each_holder_of_held_paths_is_told(shop):
+    held(shop, "src/tax")
+    held(shop, "docs", title="another")
+    task = shop.add()
+    assert shop.run(f"{write('src/tax/new.py')}; {write('docs/new.md')}", rounds=1) == 8
+    said = shop.task(task).said
+    assert "docs/new.md belongs to #2 (codex-1); src/tax/new.py belongs to #1 (codex-1)" in said
+    assert "When #1 and #2 are done" in said
+
+
 def test_an_agent_that_takes_a_held_path_out_as_it_was_told_succeeds(shop):
     held(shop, "src/tax")
     task = shop.add()
@@ -105,7 +129,9 @@ def test_a_path_that_a_later_grant_took_since_the_base_is_refused(shop):
     shop.lessor.leases.complete_one(other.holder, Result())
     go.touch()
     assert started.result() == 8
-    assert "was taken meanwhile by" in shop.task(task).said
+    said = shop.task(task).said
+    assert "src/tax/new.py was taken meanwhile by #2 (codex-1)" in said
+    assert "bring in what #2 changed" in said
 
 
 def test_a_strict_task_is_confined(shop):
@@ -255,7 +281,9 @@ def test_many_refused_paths_are_named_up_to_a_bound(shop):
     task = shop.add()
     many = "i=0; while [ $i -lt 100 ]; do echo x > src/tax/$i; i=$((i+1)); done"
     assert shop.run(many, rounds=1) == 8
-    assert "and 80 more" in shop.task(task).said
+    said = shop.task(task).said
+    assert "and 17 more belong to #1" in said
+    assert "and 77 more weren't asked for any more" in said
 
 
 def test_a_check_of_the_tasks_own_judges_its_result(shop):

@@ -181,7 +181,7 @@ def test_a_result_on_another_branch_goes_back(shop):
     )
     assert shop.run(agent) == 0
     assert shop.shown(task, "x") == "x"
-    (told,) = shop.notes.texts(NoteKind.CHECK_FAILED)
+    (told,) = shop.notes.texts(NoteKind.SENT_BACK)
     assert "git checkout" in told
 
 

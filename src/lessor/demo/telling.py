@@ -18,6 +18,7 @@ _WORDS = {
     NoteKind.WIDENED: "",
     NoteKind.HELD: "refused:",
     NoteKind.CHECK_FAILED: "check failed:",
+    NoteKind.SENT_BACK: "sent back:",
     NoteKind.VERIFIED: "verified",
     NoteKind.UNVERIFIED: "done, unverified",
     NoteKind.KILLED: "",

@@ -255,8 +255,9 @@ class Attempt:
         if self._ending.send(self._lifeline.renew).cancelled:
             raise LeaseLostError("The task was cancelled.")
         again = f"try {errand.round + 1} of {self._desk.options.rounds}"
-        why = last_line(judgement.text)
-        self._note(NoteKind.CHECK_FAILED, f"told the agent, {again}: {why}")
+        why = f"told the agent, {again}"
+        said = f"{judgement.told.rstrip('.')}; {why}" if judgement.told else ""
+        self._note(judgement.note, said or f"{why}: {last_line(judgement.text)}")
         feedback = judgement.text + judgement.advice
         return replace(errand, round=errand.round + 1, feedback=feedback)
 

@@ -96,7 +96,7 @@ class Ending:
         question = work.said if judgement.finding is Finding.EMPTY else judgement.text
         if judgement.finding is Finding.LACKING:
             rounds = "one round" if work.round == 1 else f"{work.round} rounds"
-            question = f"After {rounds}: {question}"
+            question = f"After {rounds}: {judgement.told or question} {judgement.step}".rstrip()
         self._put_down(work)
         self.send(
             lambda: self._desk.lessor.leases.ask(

@@ -18,11 +18,13 @@ from lessor.model.scope import Scope, covers, merge_scopes, natural_scope, parse
 from lessor.runner.asking import answered
 from lessor.runner.desk import Desk
 from lessor.runner.noting import NoteKind, Tell
-from lessor.runner.words import kept_text
+from lessor.runner.refused import MOST_LISTED, Cause, Refused, held_by, in_words, shown_path
 
 AT_ONCE = 1_000
-MOST_REFUSALS = 20
-_SHOWN = 300
+_UNASKED = Cause(
+    text="not asked for any more: too much is refused already",
+    rule="weren't asked for any more",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +73,8 @@ class Gate:
         known = desk.lessor.registry.repository(desk.repository)
         self._rules = PathRules(fold_case=known.fold_case, normalize=known.normalize)
 
-    def judge(self, grant: Grant, change: Change, *, base: str, tell: Tell) -> str:
-        """Widen over every own path outside the scope that nobody has; what can't be had, in words.
+    def judge(self, grant: Grant, change: Change, *, base: str, tell: Tell) -> Refused | None:
+        """Widen over every own path outside the scope that nobody has; what can't be had, if any.
 
         Raises:
             LeaseLostError: the lease is over.
@@ -81,12 +83,13 @@ class Gate:
         outside, refused = self._outside(grant, change.own)
         if outside and grant.strict:
             confined = f"the task is confined to {', '.join(grant.scopes[:3])}"
-            refused |= dict.fromkeys(outside, confined)
+            cause = Cause(text=confined, rule=f"can't be part of it: {confined}")
+            refused |= dict.fromkeys(outside, cause)
         elif outside:
             refused |= self._take(grant, outside, base=base, tell=tell)
-        return _in_words(refused, change.own)
+        return in_words(refused, change.own, number=grant.number) if refused else None
 
-    def _outside(self, grant: Grant, own: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+    def _outside(self, grant: Grant, own: Mapping[str, str]) -> tuple[list[str], dict[str, Cause]]:
         """The paths outside of what the lease covers now, and those that no tree may hold."""
         # Read anew: the lease may have been widened since it was granted.
         texts = self._desk.lessor.tasks.task(grant.task).scopes
@@ -94,13 +97,13 @@ class Gate:
         plain = {scope.key for scope in scopes if scope.pattern is None}
         globs = [scope for scope in scopes if scope.pattern is not None]
         outside: list[str] = []
-        refused: dict[str, str] = {}
+        refused: dict[str, Cause] = {}
         for path in own:
             try:
                 if not self._is_covered(path, plain, globs):
                     outside.append(path)
             except ScopeInvalidError as invalid:
-                refused[path] = invalid.message
+                refused[path] = _unheard_of(invalid)
         return outside, refused
 
     def _is_covered(self, path: str, plain: Collection[str], globs: Sequence[Scope]) -> bool:
@@ -113,7 +116,7 @@ class Gate:
 
     def _take(
         self, grant: Grant, outside: Sequence[str], *, base: str, tell: Tell
-    ) -> dict[str, str]:
+    ) -> dict[str, Cause]:
         """Take the natural scopes of the paths, else the single files; what is refused, and why."""
         packages = frozenset(packages_at(self._desk.repo.common_dir, base))
         below: dict[str, list[str]] = {}
@@ -124,12 +127,10 @@ class Gate:
         files = {f"path:{path}": path for path in whys if self._is_scope(f"path:{path}")}
         single, held = self._widen(grant, sorted(files))
         for scope in (*taken, *single):
-            tell(NoteKind.WIDENED, f"took {kept_text(scope, most=_SHOWN)}")
+            tell(NoteKind.WIDENED, f"took {shown_path(scope)}")
         for scope in single:
             del whys[files[scope]]
         whys |= {files[scope]: why for scope, why in held.items()}
-        for why in list(dict.fromkeys(whys.values()))[:MOST_REFUSALS]:
-            tell(NoteKind.HELD, why)
         return whys
 
     def _is_scope(self, text: str) -> bool:
@@ -139,13 +140,13 @@ class Gate:
             return False
         return True
 
-    def _widen(self, grant: Grant, wanted: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    def _widen(self, grant: Grant, wanted: Sequence[str]) -> tuple[list[str], dict[str, Cause]]:
         """Widen over many scopes in few transactions: what was taken, and what was refused."""
         taken: list[str] = []
-        refused: dict[str, str] = {}
+        refused: dict[str, Cause] = {}
         for start in range(0, len(wanted), AT_ONCE):
             left = list(wanted[start : start + AT_ONCE])
-            while left and len(refused) < MOST_REFUSALS:
+            while left and len(refused) < MOST_LISTED:
                 held = self._widen_at_once(grant, left)
                 if held is None:
                     taken += left
@@ -154,18 +155,19 @@ class Gate:
                     scope, why = held
                     refused[scope] = why
                     left.remove(scope)
-            refused |= dict.fromkeys(left, "not asked for any more: too much is refused already")
+            refused |= dict.fromkeys(left, _UNASKED)
         return taken, refused
 
-    def _widen_at_once(self, grant: Grant, scopes: Sequence[str]) -> tuple[str, str] | None:
+    def _widen_at_once(self, grant: Grant, scopes: Sequence[str]) -> tuple[str, Cause] | None:
         """Widen over all of them, or name one that is in the way and why."""
         try:
             leases = self._desk.lessor.leases
             answered(self._desk, lambda: leases.widen(grant.holder, scopes, since_start=True))
         except ScopeHeldError as held:
-            return self._meant(str(held.facts.get("path", "")), scopes), str(held)
+            return self._meant(str(held.facts.get("path", "")), scopes), held_by(held)
         except InvalidError as invalid:
-            return next((s for s in scopes if not self._is_scope(s)), scopes[0]), invalid.message
+            bad = next((s for s in scopes if not self._is_scope(s)), scopes[0])
+            return bad, _unheard_of(invalid)
         return None
 
     def _meant(self, refused: str, scopes: Sequence[str]) -> str:
@@ -188,16 +190,5 @@ def _target(desk: Desk, base: str) -> tuple[str, ...]:
     return () if tip == base else (tip,)
 
 
-def _in_words(refused: Mapping[str, str], commits: Mapping[str, str]) -> str:
-    lines = [
-        f"- {_shown(path)} (commit {commits[path][:12] or 'unknown'}): {why}"
-        for path, why in list(refused.items())[:MOST_REFUSALS]
-    ]
-    if len(refused) > MOST_REFUSALS:
-        lines.append(f"- and {len(refused) - MOST_REFUSALS} more")
-    return "\n".join(lines)
-
-
-def _shown(path: str) -> str:
-    text = kept_text(path, most=_SHOWN)
-    return text if text.isprintable() and len(path) <= _SHOWN else repr(text)
+def _unheard_of(invalid: InvalidError) -> Cause:
+    return Cause(text=invalid.message, rule=f"can be in no result: {invalid.message.rstrip('.')}")

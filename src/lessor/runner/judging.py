@@ -48,6 +48,9 @@ class Judgement:
 
     Attributes:
         text: what is lacking, or the question, or the reason for changing nothing.
+        told: the same in a few words for people, where `text` is written for the agent.
+        step: what helps a person then, with its command.
+        note: as what a lacking result is told of.
         advice: what the agent can do about it in its next round.
         check_ms: how long the check took; None where none ran.
         change: what was changed, where that is known.
@@ -57,6 +60,9 @@ class Judgement:
     stage: Stage
     commit: str
     text: str = ""
+    told: str = ""
+    step: str = ""
+    note: NoteKind = NoteKind.SENT_BACK
     advice: str = ""
     check_ms: int | None = None
     change: Change | None = None
@@ -113,9 +119,15 @@ class Judge:
             text = "The task is read-only, and files were changed. Undo that."
             return replace(found, text=text)
         held = self._gate.judge(errand.grant, change, base=errand.base, tell=tell)
-        if held:
-            text = f"These paths can't be part of the result:\n\n{held}"
-            return replace(found, text=text, advice=TAKE_OUT)
+        if held is not None:
+            return replace(
+                found,
+                text=f"These paths can't be part of the result:\n\n{held.text}",
+                told=held.told,
+                step=held.step,
+                note=NoteKind.HELD,
+                advice=TAKE_OUT,
+            )
         return self._check(errand, plan, found, tell, interrupted)
 
     def _commit(self, errand: Errand, place: Place) -> str:
@@ -178,4 +190,4 @@ class Judge:
             )
         tail = kept_text(result.tail, most=TAIL)
         text = f"The check `{check}` {how_it_ended(result)}. Its last lines:\n\n{tail}"
-        return replace(found, text=text, check_ms=result.duration_ms)
+        return replace(found, text=text, note=NoteKind.CHECK_FAILED, check_ms=result.duration_ms)

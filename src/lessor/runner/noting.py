@@ -24,6 +24,7 @@ class NoteKind(StrEnum):
     ENDED = "ended"
     CHECKING = "checking"
     CHECK_FAILED = "check failed"
+    SENT_BACK = "sent back"
     VERIFIED = "verified"
     UNVERIFIED = "unverified"
     KILLED = "killed"
