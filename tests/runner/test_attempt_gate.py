@@ -40,6 +40,14 @@ def test_a_scope_grows_over_the_directory_of_a_path_that_nobody_has(shop):
     assert shop.notes.texts(NoteKind.WIDENED) == ["took src/tax"]
 
 
+def test_all_that_a_result_takes_is_told_together(shop):
+    held(shop, "src/tax/rate.py")
+    shop.add()
+    paths = ("a/x", "b/x", "c/x", "docs/new.md", "src/tax/new.py")
+    assert shop.run("; ".join(write(path) for path in paths)) == 0
+    assert shop.notes.texts(NoteKind.WIDENED) == ["took a, b, c and 2 more"]
+
+
 def test_a_scope_grows_over_the_package_where_there_is_one(shop):
     shop.write("services/billing/pyproject.toml", "[project]\n")
     shop.commit("a package")

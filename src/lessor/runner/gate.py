@@ -18,7 +18,7 @@ from lessor.model.scope import Scope, covers, merge_scopes, natural_scope, parse
 from lessor.runner.asking import answered
 from lessor.runner.desk import Desk
 from lessor.runner.noting import NoteKind, Tell
-from lessor.runner.refused import MOST_LISTED, Cause, Refused, held_by, in_words, shown_path
+from lessor.runner.refused import MOST_LISTED, Cause, Refused, held_by, in_words, named
 
 AT_ONCE = 1_000
 _UNASKED = Cause(
@@ -126,8 +126,8 @@ class Gate:
         whys = {path: why for scope, why in refused.items() for path in below[scope]}
         files = {f"path:{path}": path for path in whys if self._is_scope(f"path:{path}")}
         single, held = self._widen(grant, sorted(files))
-        for scope in (*taken, *single):
-            tell(NoteKind.WIDENED, f"took {shown_path(scope)}")
+        if taken or single:
+            tell(NoteKind.WIDENED, f"took {named([*taken, *single])}")
         for scope in single:
             del whys[files[scope]]
         whys |= {files[scope]: why for scope, why in held.items()}
