@@ -7,9 +7,11 @@ from collections.abc import Sequence
 import click
 
 from lessor.cli.invocation import Invocation
+from lessor.cli.listing import state_text
 from lessor.cli.options import command, pass_invocation
 from lessor.cli.output import write_lines
-from lessor.cli.text import Line, Piece, Tone, shown
+from lessor.cli.phrases import next_lines, title_line
+from lessor.cli.text import Line, Piece, Tone
 from lessor.model.task import NewTask, Task
 
 _AGENT_COMMAND = click.argument(
@@ -51,12 +53,12 @@ def run(
     The command after `--` is the agent; `{prompt}` and `{brief}` in it become one argument each.
     Ctrl-C finishes what runs, twice stops it and keeps everything.
     """
+    from lessor.cli.notes import ring
     from lessor.cli.running import (
         ensure_trusted,
         from_here,
         options_for,
         project_at_base,
-        ring,
         run_here,
     )
 
@@ -146,7 +148,7 @@ def do(
         task=made.task,
     )
     if invocation.for_people:
-        write_lines([[Piece(f"#{made.number} ", Tone.STRONG), shown(title)]])
+        write_lines([title_line(made.number, title, Piece(options.agent, Tone.NAME))])
     code, _ = run_here(invocation, options)
     if invocation.for_people:
         write_lines(_ending(invocation.lessor.tasks.task(made.task)))
@@ -158,7 +160,7 @@ def _summary(invocation: Invocation, numbers: Sequence[int], workers: int) -> li
         invocation.lessor.tasks.task_numbered(n, repository=invocation.repository) for n in numbers
     ]
     if not tasks:
-        return [["nothing to claim"], [Piece("next   ", Tone.FAINT), 'lessor add "…"    lessor']]
+        return [["nothing to claim"], *next_lines(['lessor add "…"', "lessor"])]
     verified = sum(task.stage == "verified" for task in tasks)
     unverified = sum(task.stage == "unverified" for task in tasks)
     asking = sum(task.state == "needs_person" for task in tasks)
@@ -179,27 +181,23 @@ def _summary(invocation: Invocation, numbers: Sequence[int], workers: int) -> li
         if first.state == "needs_person"
         else f"lessor show {first.number}"
     )
-    hint = "" if workers > 1 or len(tasks) < 2 else "    more side by side: lessor run -n 3"  # noqa: PLR2004
-    return [[], [" · ".join(parts)], [Piece("next   ", Tone.FAINT), f"{step}{hint}"]]
+    steps = [step]
+    if workers == 1 and len(tasks) > 1:
+        steps.append("lessor run -n 3  (more side by side)")
+    return [[], [" · ".join(parts)], *next_lines(steps)]
 
 
 def _ending(task: Task) -> list[Line]:
+    number = task.number
     if task.state == "succeeded":
-        return [
-            [],
-            [Piece(str(task.stage), Tone.GOOD), f"  {task.branch}  {(task.commit or '')[:9]}"],
-            [
-                Piece("next   ", Tone.FAINT),
-                f"lessor diff {task.number}    lessor show {task.number}",
-            ],
+        head: Line = [
+            Piece(str(task.stage), Tone.GOOD),
+            f"  {task.branch}  {(task.commit or '')[:9]}",
         ]
-    step = (
-        f'lessor answer {task.number} "…"'
+        return [[], head, *next_lines([f"lessor diff {number}", f"lessor show {number}"])]
+    steps = (
+        [f'lessor answer {number} "…"']
         if task.state == "needs_person"
-        else f"lessor why {task.number}    lessor retry {task.number}"
+        else [f"lessor why {number}", f"lessor retry {number}"]
     )
-    return [
-        [],
-        [Piece(str(task.state).replace("_", " "), Tone.WARN)],
-        [Piece("next   ", Tone.FAINT), step],
-    ]
+    return [[], [Piece(state_text(task), Tone.WARN)], *next_lines(steps)]

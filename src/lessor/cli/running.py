@@ -1,17 +1,11 @@
-"""What `run` and `do` share: a desk out of the invocation, trust, and notes as lines."""
+"""What `run` and `do` share: a desk out of the invocation, and trust."""
 
 from __future__ import annotations
 
-import sys
-import threading
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 from lessor.cli.invocation import Invocation
-from lessor.cli.output import write_json, write_lines
-from lessor.cli.text import Line, Piece, Tone, fit, pad, shown
+from lessor.cli.notes import LineReporter
 from lessor.cli.trusting import agree
 from lessor.errors import DeniedError, InvalidError
 from lessor.git.repository import resolve_commit
@@ -20,83 +14,16 @@ from lessor.project import Project, project_of
 from lessor.runner.commands import AGENT_COMMANDS
 from lessor.runner.desk import Desk, Plan, RunOptions
 from lessor.runner.host import this_host
-from lessor.runner.noting import Note, NoteKind
+from lessor.runner.noting import NoteKind
 from lessor.runner.progress import ProgressLimits
 from lessor.runner.run import Run
 from lessor.runner.stopping import Stopping
 
-if TYPE_CHECKING:
-    from lessor.clock import Clock
-
-_TITLE = 26
-_AGENT = 9
-_NAMED_FILES = 3
-_TONES = {
-    NoteKind.VERIFIED: Tone.GOOD,
-    NoteKind.UNVERIFIED: Tone.GOOD,
-    NoteKind.ASKED: Tone.WARN,
-    NoteKind.QUIET: Tone.WARN,
-    NoteKind.CHECK_FAILED: Tone.WARN,
-    NoteKind.FAILED: Tone.BAD,
-    NoteKind.LOST: Tone.BAD,
-    NoteKind.KILLED: Tone.BAD,
-    NoteKind.LIMIT: Tone.BAD,
-}
-_SILENT = frozenset({NoteKind.PREPARED, NoteKind.KEPT})
-_FOR_A_PERSON = frozenset({NoteKind.ASKED, NoteKind.LOST})
-
-
-class LineReporter:
-    """Notes as lines of a terminal, or of JSON for programs.
-
-    A terminal that was closed stops the lines and nothing else.
-    """
-
-    def __init__(self, invocation: Invocation) -> None:
-        self._people = invocation.for_people
-        self._columns = invocation.columns
-        self._clock: Clock = invocation.clock
-        self._started = self._clock.boottime_ms()
-        self._lock = threading.Lock()
-
-    def note(self, note: Note) -> None:
-        """Show a note."""
-        with self._lock, suppress(OSError, ValueError):
-            if not self._people:
-                write_json({**asdict(note), "kind": note.kind.value}, indent=None)
-            elif note.kind not in _SILENT:
-                write_lines([self._line(note)])
-                if note.kind in _FOR_A_PERSON:
-                    ring(f"#{note.number} {note.kind}")
-
-    def _line(self, note: Note) -> Line:
-        seconds = (self._clock.boottime_ms() - self._started) // 1000
-        head = f" {seconds // 60:>2}:{seconds % 60:02d}  "
-        if note.number:
-            head += (
-                pad(f"#{note.number} {shown(note.title)}", _TITLE)
-                + "  "
-                + pad(shown(note.agent), _AGENT)
-                + "  "
-            )
-        text = shown(f"{note.kind} {note.text}".strip().splitlines()[0])
-        return [
-            head,
-            Piece(fit(text, max(self._columns - len(head), 30)), _TONES.get(note.kind, Tone.PLAIN)),
-        ]
-
-
-def ring(text: str) -> None:
-    """BEL and OSC 9 on a terminal: only when a person is needed or all is done."""
-    if sys.stdout.isatty():
-        with suppress(OSError, ValueError):
-            sys.stdout.write(f"\a\x1b]9;lessor: {shown(text)}\a")
-            sys.stdout.flush()
-
 
 def run_here(invocation: Invocation, options: RunOptions) -> tuple[int, Run]:
     """Run with `options` in the repository around; the exit code, and what became of the tasks."""
-    reporter = LineReporter(invocation)
+    alone = options.task is not None
+    reporter = LineReporter(invocation, workers=options.workers, alone=alone)
     desk = desk_for(invocation, options, reporter)
     stopping = Stopping(
         on_drain=lambda: desk.note(

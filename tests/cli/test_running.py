@@ -1,0 +1,71 @@
+"""`do` and `run`, as a person sees them: scripted agents in a real repository."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from person import Person, git
+
+
+def agent(folder: Path, text: str) -> str:
+    """A program that is an agent."""
+    path = folder / "agent.sh"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def trusting(shop: Path) -> None:
+    """Leave nothing to agree to."""
+    git(shop, "rm", "-q", "lessor.toml")
+    git(shop, "commit", "-q", "-m", "no check")
+
+
+def without_times(lines: list[str]) -> list[str]:
+    return [line[8:] for line in lines if line[:2].isspace() and line[8:].strip()]
+
+
+def test_do_names_its_task_once_and_tells_what_happens_in_words(
+    person: Person, shop: Path, tmp_path: Path
+) -> None:
+    trusting(shop)
+    works = agent(tmp_path, "echo five > services/tax/new.py; echo 'The rate is in.'")
+    said = person.ok("do", "Tax: a new rate", "--", works)
+    assert said.lines[0] == "#1 Tax: a new rate  agent"
+    assert without_times(said.lines)[1:] == [
+        "claimed, its paths grow",
+        "agent started",
+        "agent finished: The rate is in.",
+        "took services/tax",
+        f"unverified {git(shop, 'rev-parse', 'ai/1-tax-a-new-rate')[:12]}",
+    ]
+    assert said.lines[-1] == "next  lessor diff 1     lessor show 1"
+
+
+def test_what_a_person_has_to_act_on_is_told_in_full(
+    person: Person, shop: Path, tmp_path: Path
+) -> None:
+    trusting(shop)
+    person.ok("hold", "services/tax")
+    works = agent(tmp_path, "echo five > services/tax/new.py")
+    said = person.run("do", "Tax: a new rate", "--", works)
+    assert said.code == 8
+    told = " ".join(without_times(said.lines))
+    step = 'When #1 is done: lessor answer 2 "go on".'
+    assert f"needs you: After 3 rounds: services/tax/new.py belongs to #1 (dana). {step}" in told
+    assert "check failed" not in told
+    assert "needs you" in said.lines
+
+
+def test_run_says_whose_a_line_is_where_several_work(
+    person: Person, shop: Path, tmp_path: Path
+) -> None:
+    trusting(shop)
+    works = agent(tmp_path, 'echo five > "$LESSOR_NUMBER.txt"')
+    person.add("Tax: a new rate")
+    alone = person.ok("run", "--", works)
+    assert any(f"{'#1 Tax: a new rate':<28}agent started" in line for line in alone.lines)
+    person.add("Billing: pay")
+    several = person.ok("run", "-n", "2", "--", works)
+    assert any(f"{'#2 Billing: pay':<28}agent-" in line for line in several.lines)
+    assert all(len(line) <= 80 for line in several.lines)
