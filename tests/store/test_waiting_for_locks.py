@@ -9,14 +9,14 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import psycopg
 import pytest
 
 from builders import TTL, MakeStore, Yard
+from held import holding, refusal, until_waiting
 from invariants import check_invariants
 from lessor.errors import LeaseLostError, LessorError
 from lessor.model.grant import Failure, Grant, Result
@@ -48,32 +48,6 @@ def aside() -> Iterator[ThreadPoolExecutor]:
     """Threads, each with a connection of its own."""
     with ThreadPoolExecutor(8) as pool:
         yield pool
-
-
-@contextmanager
-def holding(yard: Yard, text: str) -> Iterator[None]:
-    """Row locks that `text` takes, until the block is left."""
-    with closing(psycopg.connect(yard.store.url, options="-c search_path=lessor")) as db:
-        db.execute(text)  # type: ignore[call-overload]
-        yield
-        db.rollback()
-
-
-def until_waiting(yard: Yard, sessions: int = 1) -> None:
-    """Return once so many sessions wait for a lock."""
-    waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-    for _ in range(8_000):
-        if yard.store.sql(waiting)[0][0] >= sessions:
-            return
-        threading.Event().wait(0.005)
-    raise AssertionError("nobody waits")
-
-
-def refusal(future: Future[Any]) -> LessorError:
-    """The refusal with which a call in the background ended."""
-    error = future.exception(timeout=30)
-    assert isinstance(error, LessorError), error or future.result()
-    return error
 
 
 @pytest.mark.parametrize("write", WRITES)

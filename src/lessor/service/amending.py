@@ -29,7 +29,8 @@ def amend(
     """Write title, prompt, check, scopes, priority, agent and needs of `changed` over a queued task.
 
     Under the repository's lock: a claim that is deciding has read the scopes that this replaces. A
-    turn that was reserved for the old scopes is given up.
+    turn that was reserved for the old scopes is given up. Amendments that add needs go one after
+    another, in whatever repositories: a circle can be closed at two places at once.
 
     Raises:
         TransitionRefusedError: it isn't queued (any more), or a need can't succeed any more.
@@ -40,8 +41,10 @@ def amend(
     if not wait:
         raise NotFoundError(f"{task} isn't there.", next_step="List the tasks: lessor list.")
     repository = wait[0].repository_id
-    tx.rows("lock_repository", repository_id=repository)
     needs = {naming.task_row(need) for need in changed.needs}
+    if needs:
+        tx.rows("lock_needs")
+    tx.rows("lock_repository", repository_id=repository)
     dropped = {int(r[0]) for r in tx.rows("needs", task_id=row)} - needs
     _lock(tx, naming, row, needs | dropped)
     refuse_unmet(tx, naming, needs)

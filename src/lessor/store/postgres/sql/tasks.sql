@@ -55,6 +55,12 @@ RETURNING t.id
 -- name: drop_dependencies
 DELETE FROM lessor.dependency WHERE task_id = :task_id RETURNING needs_id
 
+-- name: lock_needs
+-- Two amendments can close a circle together without touching a common task: who adds needs is alone.
+-- Of all repositories' rows the one that stands for none is the first in the lock order, and nobody
+-- else locks it.
+SELECT id FROM lessor.repository WHERE id = 0 FOR UPDATE
+
 -- name: needed_by
 -- Everything that the given tasks wait for, directly or not; to refuse a cycle.
 WITH RECURSIVE above AS (

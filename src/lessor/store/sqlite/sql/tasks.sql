@@ -59,6 +59,10 @@ RETURNING id
 -- name: drop_dependencies
 DELETE FROM dependency WHERE task_id = :task_id RETURNING needs_id
 
+-- name: lock_needs
+-- BEGIN IMMEDIATE holds every row.
+SELECT id FROM repository WHERE id = 0
+
 -- name: needed_by
 -- Everything that the given tasks wait for, directly or not; to refuse a cycle.
 WITH RECURSIVE above AS (
