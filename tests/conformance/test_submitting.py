@@ -272,6 +272,22 @@ def test_a_broken_transaction_is_refused(yard: Yard, store: StoreUnderTest) -> N
     db.close()
 
 
+@pytest.mark.parametrize("between", [0, 1])
+def test_a_batch_that_closes_a_circle_by_a_unique_key_is_refused(yard: Yard, between: int) -> None:
+    """Two with one key are one task, so what needs the second needs the first."""
+    wishes = [
+        yard.asked("first", unique_key="k", needs_index=(1,)),
+        *[yard.asked("between", needs_index=(2,))] * between,
+        yard.asked("again", unique_key="k"),
+    ]
+    before = yard.store.contents()
+    assert yard.refused(lambda: yard.lessor.tasks.submit(wishes)).code == "cycle"
+    assert yard.store.contents() == before
+    yard.add("first", unique_key="k")
+    *_, again = yard.lessor.tasks.submit(wishes)  # all of them are the one that is there already
+    assert again.number == 1
+
+
 def test_amending_changes_what_a_queued_task_asks_for(yard: Yard) -> None:
     need = yard.add("need", scopes=("a",))
     task = yard.add("before", scopes=("a",), priority=1).task

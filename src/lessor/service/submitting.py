@@ -8,6 +8,7 @@ from typing import Any
 
 from lessor.errors import NotFoundError, TransitionRefusedError
 from lessor.model.branch import branch_words
+from lessor.model.dependencies import check_acyclic
 from lessor.model.lifecycle import TERMINAL, TaskState
 from lessor.model.scope import Mode, PathRules, Scope, parse_scopes
 from lessor.model.task import NewTask, Submitted
@@ -32,6 +33,7 @@ def submit(
         rules: path rules by repository row.
 
     Raises:
+        CycleError: tasks of the batch wait for each other by a unique key that two of them have.
         RetryRule: the unfinished task with a unique key ended in between.
     """
     ids = [int(row[0]) for row in tx.rows("reserve_task_ids", wanted=len(tasks))]
@@ -58,6 +60,7 @@ def submit(
         ids[i] if ids[i] in inserted else known[row["queue"], row["unique_key"]][0]
         for i, row in enumerate(rows)
     ]
+    _refuse_circle(tasks, ids, final)
     needed = {final[place] for task in tasks for place in task.needs_index}
     refuse_unmet(tx, naming, needed - inserted)
     _write_rest(
@@ -167,6 +170,17 @@ def refuse_unmet(tx: Transaction, naming: Naming, rows: Collection[int]) -> None
                 task=naming.task(row),
                 state=found[row],
             )
+
+
+def _refuse_circle(tasks: Sequence[NewTask], ids: Sequence[int], final: Sequence[int]) -> None:
+    """Two of the batch with one unique key are one task: what needs either needs both."""
+    first = {row: place for place, row in reversed(list(enumerate(final)))}
+    check_acyclic(
+        [
+            [first[final[need]] for need in task.needs_index] if ids[place] == final[place] else []
+            for place, task in enumerate(tasks)
+        ]
+    )
 
 
 def _scopes(naming: Naming, task: NewTask, rules: dict[int, PathRules]) -> tuple[Scope, ...]:
