@@ -57,6 +57,29 @@ def test_what_a_person_has_to_act_on_is_told_in_full(
     assert "needs you" in said.lines
 
 
+def test_the_page_and_show_tell_a_failed_check_shortly_and_where_all_of_it_is(
+    person: Person, shop: Path, tmp_path: Path
+) -> None:
+    check = "test ! -e new.txt || { seq 100; echo; echo the rate is wrong; exit 3; }"
+    (shop / "lessor.toml").write_text(f"check = '{check}'\nrounds = 1\n")
+    git(shop, "commit", "-q", "-am", "a check")
+    person.ok("trust", person.run("trust", "-o", "json").problem["facts"]["digest"])
+    works = agent(tmp_path, "echo five > new.txt; seq 100; echo done")
+    ran = person.run("do", "Tax: a new rate", "--", works)
+    assert ran.code == 8
+    assert "agent finished: done" in without_times(ran.lines)
+    page = " ".join(person.ok().out.split())
+    assert "exited with 3: the rate is wrong" in page
+    assert "98" not in page
+    shown = person.ok("show", "1")
+    assert "  logs     lessor logs 1     lessor logs 1 --of check" in shown.lines
+    assert "the rate is wrong" in shown.out
+    assert len(shown.lines) < 24
+    assert person.ok("logs", "1").lines[-2:] == ["100", "done"]
+    logs = person.ok("show", "1", "-o", "json").json["leases"][0]["logs"]
+    assert Path(logs["check"]).read_text().endswith("the rate is wrong\n")
+
+
 def test_run_says_whose_a_line_is_where_several_work(
     person: Person, shop: Path, tmp_path: Path
 ) -> None:

@@ -18,7 +18,7 @@ from lessor.service.reading import LeaseRecord
 
 POLL_MS = 250
 CHUNK = 65_536
-_FILES = {"agent": "agent.log", "check": "check.log", "setup": "setup.log"}
+FILES = {"agent": "agent.log", "check": "check.log", "setup": "setup.log"}
 # Colours are let through; nothing else that an agent prints may steer the terminal.
 _COLOURS = re.compile(r"(\x1b\[[0-9;]*m)")
 
@@ -30,7 +30,7 @@ _COLOURS = re.compile(r"(\x1b\[[0-9;]*m)")
 @click.option(
     "--of",
     "which",
-    type=click.Choice([*_FILES]),
+    type=click.Choice([*FILES]),
     default="agent",
     show_default=True,
     help="Whose output.",
@@ -39,11 +39,11 @@ _COLOURS = re.compile(r"(\x1b\[[0-9;]*m)")
 def logs(invocation: Invocation, *, task: str, follow: bool, epoch: int | None, which: str) -> None:
     """Print what a task's agent printed on this machine."""
     lease = _lease(invocation, task, epoch)
-    path = invocation.settings.runs_dir / lease.id / _FILES[which]
+    path = invocation.settings.runs_dir / lease.id / FILES[which]
     if not path.is_file() and not (follow and lease.live):
         from lessor.errors import NotFoundError
 
-        others = [name for name, file in _FILES.items() if (path.parent / file).is_file()]
+        others = [*logs_here(invocation, lease.id)]
         step = f"logs {lease.number} --of {others[0]}" if others else f"show {lease.number}"
         raise NotFoundError(
             f"There is no {which} log of #{lease.number}, epoch {lease.epoch}, on this machine.",
@@ -56,6 +56,12 @@ def logs(invocation: Invocation, *, task: str, follow: bool, epoch: int | None, 
         invocation.clock.wait(POLL_MS)
         printer.print_new()
     printer.finish()
+
+
+def logs_here(invocation: Invocation, lease: str) -> dict[str, Path]:
+    """What this machine has of a lease's output, by whose it is."""
+    folder = invocation.settings.runs_dir / lease
+    return {name: folder / file for name, file in FILES.items() if (folder / file).is_file()}
 
 
 def _lease(invocation: Invocation, text: str, epoch: int | None) -> LeaseRecord:

@@ -127,7 +127,9 @@ def ring(text: str) -> None:
 
 def _text(note: Note) -> str:
     """What a note says, on one line."""
-    said = next((line for line in note.text.splitlines() if line.strip()), "").strip()
+    lines = [line.strip() for line in note.text.splitlines() if line.strip()]
+    # An agent's last line is its result; anything else begins with what matters.
+    said = "" if not lines else lines[-1 if note.kind is NoteKind.ENDED else 0]
     if note.kind is NoteKind.CLAIMED and said == "grows":
         return "claimed, its paths grow"
     word = _WORDS.get(note.kind, note.kind.value)

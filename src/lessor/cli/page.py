@@ -224,7 +224,8 @@ def _needs(tasks: Sequence[Task], width: int) -> list[Line]:
 def _wish(task: Task) -> str:
     """What a task wants of a person."""
     if task.state == "needs_person":
-        return f'asks: "{task.said}"' if task.said else "asks you something"
+        said = " ".join((task.said or "").strip().partition("\n\n")[0].split())
+        return f'asks: "{said}"' if said else "asks you something"
     if task.state == "quarantined":
         return f"failed too often: {_first_line(task.last_error) or 'see lessor show'}"
     return "may have had effects outside; look first"

@@ -10,6 +10,7 @@ from lessor.cli.diff import counts_text
 from lessor.cli.finding import find_task
 from lessor.cli.invocation import Invocation
 from lessor.cli.listing import state_text
+from lessor.cli.logs import logs_here
 from lessor.cli.options import command, pass_invocation
 from lessor.cli.phrases import next_lines, reason_text
 from lessor.cli.records import lease_record, task_record, why_record
@@ -22,7 +23,7 @@ from lessor.model.task import Task
 from lessor.service.reading import LeaseRecord
 
 LABEL = 11
-MOST_PROMPT_LINES = 12
+MOST_TEXT_LINES = 12
 MOST_FILES = 12
 
 _ENDS = {
@@ -71,6 +72,7 @@ def _record(
             {
                 **lease_record(lease, repo=repo),
                 "result": None if lease.result is None else {"facts": dict(lease.result.facts)},
+                "logs": {name: str(file) for name, file in logs_here(invocation, lease.id).items()},
             }
             for lease in leases
         ],
@@ -97,9 +99,10 @@ def _lines(
     facts = next((lease.result.facts for lease in reversed(leases) if lease.result), {})
     lines = [_head(task, width), *_asked(task, width)]
     if task.said:
-        lines += _paragraph("said", f'"{task.said.strip()}"', width)
+        lines += _shortened(_paragraph("said", f'"{task.said.strip()}"', width))
     if task.last_error:
-        lines += _paragraph("error", task.last_error, width, tone=Tone.BAD)
+        lines += _shortened(_paragraph("error", task.last_error.strip(), width, tone=Tone.BAD))
+    lines += _logs(invocation, task, leases, width)
     lines += _changed(files, width)
     lines += _checked(task, facts, width)
     lines += _leases(invocation, leases, width)
@@ -134,14 +137,40 @@ def _head(task: Task, width: int) -> Line:
 def _asked(task: Task, width: int) -> list[Line]:
     text = task.prompt.strip()
     lines = _paragraph("asked", text, width) if text else []
-    if len(lines) > MOST_PROMPT_LINES:
-        more = f"and {len(lines) - MOST_PROMPT_LINES} more lines: -o json"
-        lines = [*lines[:MOST_PROMPT_LINES], [_label(""), Piece(more, Tone.FAINT)]]
+    if len(lines) > MOST_TEXT_LINES:
+        more = f"and {len(lines) - MOST_TEXT_LINES} more lines: -o json"
+        lines = [*lines[:MOST_TEXT_LINES], [_label(""), Piece(more, Tone.FAINT)]]
     if task.scopes:
         lines += _paragraph("scope", ", ".join(task.scopes), width)
     if task.reads:
         lines += _paragraph("reads", ", ".join(task.reads), width)
     return lines
+
+
+def _shortened(lines: list[Line]) -> list[Line]:
+    """What was said or went wrong: how it begins, and above all how it ends."""
+    if len(lines) <= MOST_TEXT_LINES:
+        return lines
+    begin = MOST_TEXT_LINES // 4
+    left_out = f"… {len(lines) - MOST_TEXT_LINES + 1} lines: -o json"
+    return [
+        *lines[:begin],
+        [_label(""), Piece(left_out, Tone.FAINT)],
+        *lines[begin + 1 - MOST_TEXT_LINES :],
+    ]
+
+
+def _logs(
+    invocation: Invocation, task: Task, leases: Sequence[LeaseRecord], width: int
+) -> list[Line]:
+    """Where all that the last agent and its check printed can be read, if that is on this machine."""
+    found = logs_here(invocation, leases[-1].id) if leases else {}
+    calls = [
+        f"lessor logs {task.number}{'' if name == 'agent' else f' --of {name}'}"
+        for name in found
+        if name != "setup"
+    ]
+    return _paragraph("logs", "     ".join(calls), width) if calls else []
 
 
 def _changed(files: Sequence[FileChange], width: int) -> list[Line]:
@@ -248,6 +277,8 @@ def _steps(task: Task, files: Sequence[FileChange]) -> list[str]:
 def _paragraph(label: str, text: str, width: int, *, tone: Tone = Tone.PLAIN) -> list[Line]:
     lines: list[Line] = []
     for part in text.split("\n"):
+        if not part.strip():
+            continue  # what agents and checks print has many empty lines
         for piece in wrap(shown(part.rstrip().expandtabs(4)), width - LABEL):
             lines.append([_label(label if not lines else ""), Piece(fit(piece, width), tone)])
     return lines

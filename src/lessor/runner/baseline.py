@@ -61,7 +61,7 @@ class Baseline:
     def _run(
         self, check: str, plan: Plan, commit: str, interrupted: Callable[[], bool]
     ) -> CommandResult:
-        self._desk.note(NoteKind.BASE, f"checking {commit[:7]}: {check}")
+        self._desk.note(NoteKind.BASE, f"check on {commit[:7]}: {check}")
         return self._checks.run(
             check,
             plan,
@@ -81,9 +81,9 @@ class Baseline:
             draft.write_text(json.dumps(record), encoding="utf-8")
             draft.replace(place)
         if result.code == 0:
-            self._desk.note(NoteKind.BASE, f"{check} passed in {took}")
+            self._desk.note(NoteKind.BASE, f"check passed in {took}: {check}")
             return None
-        self._desk.note(NoteKind.BASE, f"{check} {how_it_ended(result)} after {took}")
+        self._desk.note(NoteKind.BASE, f"check {how_it_ended(result)} after {took}: {check}")
         return BaseRedError(
             f"The check fails on the base already: `{check}` {how_it_ended(result)} on "
             f"{commit[:7]}.\n\n{kept_text(result.tail, most=TAIL)}\n",

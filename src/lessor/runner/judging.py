@@ -20,10 +20,11 @@ from lessor.runner.desk import Desk, Plan
 from lessor.runner.gate import Change, Gate, change_between
 from lessor.runner.noting import NoteKind, Tell
 from lessor.runner.process import never
-from lessor.runner.words import kept_text, left_in
+from lessor.runner.words import kept_text, last_line, left_in
 from lessor.runner.workplace import Place
 
 TAIL = 4_000
+LONGEST_NAMED = 60
 TAKE_OUT = (
     "\n\nTake them out, and keep the rest: git reset --soft $LESSOR_BASE && "
     "git restore --source=$LESSOR_BASE --staged --worktree -- PATH…\n"
@@ -189,5 +190,11 @@ class Judge:
                 check_ms=result.duration_ms,
             )
         tail = kept_text(result.tail, most=TAIL)
-        text = f"The check `{check}` {how_it_ended(result)}. Its last lines:\n\n{tail}"
+        named = check if len(check) <= LONGEST_NAMED else f"{check[: LONGEST_NAMED - 1]}…"
+        ended = f"The check `{named}` {how_it_ended(result)}"
+        text = (
+            f"{ended}: {last_line(tail)}\n\nIts last lines:\n\n{tail}"
+            if tail.strip()
+            else f"{ended}."
+        )
         return replace(found, text=text, note=NoteKind.CHECK_FAILED, check_ms=result.duration_ms)

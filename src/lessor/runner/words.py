@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from contextlib import suppress
 from pathlib import Path
@@ -10,7 +11,10 @@ from pathlib import Path
 MOST_LEFT = 16_384
 _TAIL_BYTES = 8_192
 _LONGEST_WORDS = 2_000
+_MOST_LINES = 12
 _LONGEST_LINE = 200
+# Colours, cursor moves and titles of terminals (ECMA-48's CSI and OSC), whole.
+_CONTROL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
 
 
 def kept_text(text: str, *, most: int) -> str:
@@ -32,14 +36,20 @@ def last_line(text: str) -> str:
 
 
 def last_words(run_dir: Path, *, since: int = 0) -> str:
-    """The last paragraph of what the agent printed, without control characters.
+    """The last lines that say anything of the last paragraph that an agent printed.
+
+    At most a dozen, without control characters; where it began earlier, they begin with an
+    ellipsis. The log has the whole.
 
     Args:
         since: where this round's output begins in the log, in bytes.
     """
-    text = _end_of(run_dir / "agent.log", since=since)
-    paragraph = text.strip().split("\n\n")[-1]
-    return _printable(paragraph).strip()[-_LONGEST_WORDS:]
+    text = _CONTROL.sub("", _end_of(run_dir / "agent.log", since=since))
+    paragraphs = [_speaking(paragraph) for paragraph in re.split(r"\n[^\S\n]*\n", text)]
+    lines = next((lines for lines in reversed(paragraphs) if lines), [])
+    said = "\n".join(lines[-_MOST_LINES:]).strip()
+    cut = len(lines) > _MOST_LINES or len(said) > _LONGEST_WORDS
+    return f"…{said[-_LONGEST_WORDS:]}" if cut else said
 
 
 def log_size(run_dir: Path) -> int:
@@ -83,3 +93,11 @@ def _read_plain(path: Path, *, since: int, most: int) -> bytes:
 
 def _printable(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else " " for c in text)
+
+
+def _speaking(paragraph: str) -> list[str]:
+    """Its lines with a letter or a digit in them; of a line drawn over, what was drawn last."""
+    lines = (
+        _printable(line.rstrip("\r").rpartition("\r")[2]).rstrip() for line in paragraph.split("\n")
+    )
+    return [line for line in lines if any(c.isalnum() for c in line)]
