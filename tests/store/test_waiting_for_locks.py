@@ -258,6 +258,19 @@ def test_paths_that_change_while_a_claim_decides_are_never_granted_unseen(
     assert refusal(amending).code == "transition_refused"
 
 
+def test_paths_go_over_to_a_hold_only_under_the_repositorys_lock(
+    yard: Yard, aside: ThreadPoolExecutor
+) -> None:
+    grant = yard.running("src")
+    ((before,),) = yard.lessor.store.once("turn_repository", repository_id=1)
+    with holding(yard, "SELECT * FROM repository WHERE id = 1 FOR UPDATE"):
+        future = aside.submit(yard.lessor.leases.ask, grant.holder, "which?")
+        until_waiting(yard)
+        assert yard.state(grant.task) == "running"
+    assert future.result(timeout=30).state == "needs_person"
+    assert yard.lessor.store.once("turn_repository", repository_id=1) == [(before + 2,)]
+
+
 def test_a_key_that_another_transaction_is_adding_is_waited_for(
     yard: Yard, aside: ThreadPoolExecutor
 ) -> None:

@@ -1,8 +1,9 @@
 """A holder's writes: renew, complete, fail, release, ask.
 
 Each locks its lease rows, reads the clock after the last lock, and is guarded by task, epoch,
-worker, token, version and expiry (of two clones of a holder, the one that renewed last is it). None takes the repository's lock: scopes stay until the next claim drains
-them, so that nothing is woken before the end is visible to everybody.
+worker, token, version and expiry (of two clones of a holder, the one that renewed last is it).
+None takes the repository's lock but the question, whose paths go over to a hold: scopes stay until
+the next claim drains them, so that nothing is woken before the end is visible to everybody.
 """
 
 from __future__ import annotations
@@ -157,8 +158,11 @@ def stop(
         LeaseLostError: the caller isn't the live holder; what it reported is kept as evidence.
     """
     digest = digest_of(how.end, how.result)
+    task = naming.task_row(holder.task)
 
     def rule(tx: Transaction) -> tuple[LockedRow, Ended | None]:
+        if how.end is LeaseEnd.ASKED:
+            tx.rows("lock_repository_of", task_id=task)
         row = LockedRow._make(tx.rows("lock_leases", rows=pack([guard(naming, holder)]))[0])
         if row.lease_id is None or not row.mine or row.expires_ms is None:
             return row, None
@@ -214,7 +218,10 @@ def _stop(
     )
     facts = {"error": failure.error if failure else None, "question": how.question or None}
     if how.end is LeaseEnd.ASKED and row.repository_id:
-        tx.rows("put_hold", lease_id=row.lease_id, ttl_ms=HOLD_MS, at_ms=row.now)
+        tx.batch(
+            ("turn_repository", {"repository_id": row.repository_id}),
+            ("put_hold", {"lease_id": row.lease_id, "ttl_ms": HOLD_MS, "at_ms": row.now}),
+        )
     tx.rows(
         "end_leases",
         rows=pack(

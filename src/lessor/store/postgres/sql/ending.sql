@@ -164,8 +164,13 @@ WITH x AS MATERIALIZED (
 )
 SELECT count(*) AS ended, (SELECT count(*) FROM moved) AS moved FROM ended
 
+-- name: lock_repository_of
+SELECT r.id FROM lessor.task AS t JOIN lessor.repository AS r ON r.id = t.repository_id
+WHERE t.id = :task_id AND r.id > 0 FOR UPDATE OF r
+
 -- name: put_hold
--- The scope of a lease that ended goes over to a hold: the rows stay, under another lease.
+-- The scope of a lease that ended goes over to a hold: the rows stay, under another lease. Under the
+-- repository's lock, as whatever changes scope rows.
 WITH l AS (
   INSERT INTO lessor.lease AS l (
     kind, repository_id, task_id, epoch, fence, term, ttl_ms, granted_ms, renewed_ms, expires_ms, max_until_ms, queue, agent, label)

@@ -93,8 +93,13 @@ FROM picked AS p JOIN task AS t ON t.id = p.task_id
 WHERE p.asked ->> 'moves' = 1;
 SELECT count(*) AS ended, coalesce(sum(p.asked ->> 'moves'), 0) AS moved FROM picked AS p;
 
+-- name: lock_repository_of
+SELECT r.id FROM task AS t JOIN repository AS r ON r.id = t.repository_id
+WHERE t.id = :task_id AND r.id > 0
+
 -- name: put_hold
--- The scope of a lease that ended goes over to a hold: the rows stay, under another lease.
+-- The scope of a lease that ended goes over to a hold: the rows stay, under another lease. Under the
+-- repository's lock, as whatever changes scope rows.
 INSERT INTO lease (
   kind, repository_id, task_id, epoch, fence, term, ttl_ms, granted_ms, renewed_ms, expires_ms, max_until_ms, queue, agent, label)
 SELECT 'hold', o.repository_id, o.task_id, o.epoch, o.fence, o.term, :ttl_ms, :at_ms, :at_ms, :at_ms + :ttl_ms,
