@@ -60,7 +60,7 @@ def test_what_a_person_has_to_act_on_is_told_in_full(
 def test_the_page_and_show_tell_a_failed_check_shortly_and_where_all_of_it_is(
     person: Person, shop: Path, tmp_path: Path
 ) -> None:
-    check = "test ! -e new.txt || { seq 100; echo; echo the rate is wrong; exit 3; }"
+    check = "test ! -e new.txt || { seq -f line-%g 100; echo; echo the rate is wrong; exit 3; }"
     (shop / "lessor.toml").write_text(f"check = '{check}'\nrounds = 1\n")
     git(shop, "commit", "-q", "-am", "a check")
     person.ok("trust", person.run("trust", "-o", "json").problem["facts"]["digest"])
@@ -70,7 +70,7 @@ def test_the_page_and_show_tell_a_failed_check_shortly_and_where_all_of_it_is(
     assert "agent finished: done" in without_times(ran.lines)
     page = " ".join(person.ok().out.split())
     assert "exited with 3: the rate is wrong" in page
-    assert "98" not in page
+    assert "line-98" not in page
     shown = person.ok("show", "1")
     assert "  logs     lessor logs 1     lessor logs 1 --of check" in shown.lines
     assert "the rate is wrong" in shown.out
@@ -78,6 +78,22 @@ def test_the_page_and_show_tell_a_failed_check_shortly_and_where_all_of_it_is(
     assert person.ok("logs", "1").lines[-2:] == ["100", "done"]
     logs = person.ok("show", "1", "-o", "json").json["leases"][0]["logs"]
     assert Path(logs["check"]).read_text().endswith("the rate is wrong\n")
+
+
+def test_a_check_that_fails_on_the_base_stops_a_run_unless_it_is_to_go_on_anyway(
+    person: Person, shop: Path, tmp_path: Path
+) -> None:
+    (shop / "lessor.toml").write_text("check = 'test -e five.txt'\n")
+    git(shop, "commit", "-q", "-am", "a check")
+    person.ok("trust", person.run("trust", "-o", "json").problem["facts"]["digest"])
+    works = agent(tmp_path, "echo five > five.txt")
+    refused = person.run("do", "Five", "--", works)
+    assert refused.code == 1
+    assert "--anyway" in refused.err
+    assert person.ok("do", "Five", "--anyway", "--", works).lines[-2].startswith("verified")
+    person.add("Five more")
+    assert person.run("run", "--", works).code == 1
+    person.ok("run", "--anyway", "--", works)
 
 
 def test_run_says_whose_a_line_is_where_several_work(

@@ -24,6 +24,10 @@ _BASE = click.option(
     "--base", metavar="REV", help="What to begin from; else the branch that you are on."
 )
 
+_ANYWAY = click.option(
+    "--anyway", is_flag=True, help="Also where the check fails before anything was changed."
+)
+
 
 @command("run", context_settings={"ignore_unknown_options": False, "allow_interspersed_args": True})
 @click.option(
@@ -35,6 +39,7 @@ _BASE = click.option(
 @click.option("--queue", metavar="NAME", help="The queue to work on.")
 @_AGENT
 @_BASE
+@_ANYWAY
 @click.option("--stay", is_flag=True, help="Wait for more when the queue is empty.")
 @_AGENT_COMMAND
 @pass_invocation
@@ -45,6 +50,7 @@ def run(
     queue: str | None,
     agent: str | None,
     base: str | None,
+    anyway: bool,
     stay: bool,
     agent_command: tuple[str, ...],
 ) -> int:
@@ -71,6 +77,7 @@ def run(
         workers=workers,
         queue=queue,
         base=base,
+        anyway=anyway,
         stay=stay,
     )
     ensure_trusted(invocation, project)
@@ -87,6 +94,7 @@ def run(
 @click.argument("title")
 @_AGENT
 @_BASE
+@_ANYWAY
 @click.option(
     "--scope",
     "scopes",
@@ -104,6 +112,7 @@ def do(
     title: str,
     agent: str | None,
     base: str | None,
+    anyway: bool,
     scopes: tuple[str, ...],
     check: str | None,
     prompt: str,
@@ -145,6 +154,7 @@ def do(
         workers=1,
         queue=None,
         base=base,
+        anyway=anyway,
         task=made.task,
     )
     if invocation.for_people:

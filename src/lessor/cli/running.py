@@ -78,6 +78,7 @@ def options_for(
     queue: str | None,
     base: str | None,
     task: str | None = None,
+    anyway: bool = False,
     stay: bool = False,
 ) -> RunOptions:
     """What the command line and the project ask for together.
@@ -106,6 +107,7 @@ def options_for(
         base=base or project.base,
         rounds=project.rounds,
         task=task,
+        anyway=anyway,
         stay=stay,
         terms=terms_for(project.lease_ms) if project.lease_ms else HEARTBEAT_TERMS,
         limits=ProgressLimits(
