@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from datetime import timedelta
+from threading import Event
 from typing import Any
 
 import apsw
@@ -179,6 +180,28 @@ def test_what_is_submitted_within_a_transaction_is_gone_when_it_rolls_back(
     assert store.contents() == before
     with pytest.raises(NotFoundError):
         yard.lessor.tasks.task(done.task)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_the_callers_commit_wakes_who_waits_for_work(kind: str, make_store: MakeStore) -> None:
+    """Long before a waiting claim would look again by itself."""
+    store = make_store(kind, real_time=True)
+    yard = Yard(store, store.connect())
+    waiter, looked = store.connect().store, Event()
+    db = begun(store)
+    yard.lessor.tasks.submit_within(db, [yard.asked("within")])
+
+    def wait(_: Yard) -> None:
+        waiter.wait(1)  # what came before the commit is no news any more
+        looked.set()
+        waiter.wait(600_000)
+
+    waiting = yard.in_background(wait)
+    assert looked.wait(timeout=60)
+    db.execute("COMMIT")
+    db.close()
+    waiting.join(timeout=60)
+    assert not waiting.is_alive()
 
 
 def test_a_transaction_that_begins_with_the_submit_is_the_callers_too(

@@ -79,7 +79,7 @@ class Tasks:
     ) -> list[Submitted]:
         """Add tasks in the caller's own open transaction: they exist exactly when it commits.
 
-        A refusal leaves the transaction as it was before the call.
+        The commit also wakes the claims that wait for work. A refusal leaves the transaction as it was before the call.
 
         Args:
             connection: a psycopg or apsw connection to this store's database, in a transaction.

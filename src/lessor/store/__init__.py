@@ -75,6 +75,7 @@ class Store(Protocol):
         """The caller's own open transaction on this store's database; the caller commits it.
 
         What is written within is undone when it raises, and nothing else of the transaction is.
+        Whoever waits for a change is woken by the caller's commit.
 
         Raises:
             InvalidError: it is no open transaction, or on another database.

@@ -142,6 +142,8 @@ class PostgresStore:
             with connection.transaction():
                 self._refuse_other(connection)
                 yield JoinedTransaction(connection)
+                # The server tells those who LISTEN when the caller commits, and never if it doesn't.
+                psycopg.Cursor(connection).execute("SELECT pg_notify(%s, '')", (CHANNEL,))
         except (RetryRule, *REPEATABLE):
             raise BusyError(
                 "What was read has changed meanwhile.",
