@@ -158,12 +158,12 @@ def stop(
         LeaseLostError: the caller isn't the live holder; what it reported is kept as evidence.
     """
     digest = digest_of(how.end, how.result)
-    task = naming.task_row(holder.task)
+    shown = guard(naming, holder)
 
     def rule(tx: Transaction) -> tuple[LockedRow, Ended | None]:
         if how.end is LeaseEnd.ASKED:
-            tx.rows("lock_repository_of", task_id=task)
-        row = LockedRow._make(tx.rows("lock_leases", rows=pack([guard(naming, holder)]))[0])
+            tx.rows("lock_repository_of", task_id=shown["task_id"])
+        row = LockedRow._make(tx.rows("lock_leases", rows=pack([shown]))[0])
         if row.lease_id is None or not row.mine or row.expires_ms is None:
             return row, None
         if row.ended_ms is not None and row.end_digest == digest:
