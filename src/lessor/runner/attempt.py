@@ -33,13 +33,14 @@ from lessor.runner.launching import launch, refuse_missing_program
 from lessor.runner.lease_file import forget_holder, lease_file, write_holder
 from lessor.runner.noting import NoteKind
 from lessor.runner.outcome import Outcome
+from lessor.runner.removed import is_there, of_removed
 from lessor.runner.report import EventKind
 from lessor.runner.salvaging import keep, move
 from lessor.runner.stopping import Stopping
 from lessor.runner.supervised import Supervised
 from lessor.runner.tending import Tending
 from lessor.runner.witness import SETUP_LOG
-from lessor.runner.words import last_line, last_words, log_size
+from lessor.runner.words import last_line, last_words, left_in, log_size
 from lessor.runner.workplace import Place, Workplace
 
 MOST_CRASHES = 5
@@ -133,7 +134,7 @@ class Attempt:
         refuse_missing_program(self._desk.options.command, place.worktree)
         while True:
             following = self._start(errand)
-            outcome = self._after(following, following.to_the_end())
+            outcome = self._after(following, following.to_the_end(), place)
             if outcome is not None:
                 return outcome
             judgement = self._judged(following, errand, place, plan)
@@ -171,7 +172,7 @@ class Attempt:
         self._following = Following(agent, self._desk, tell=self._note, stopping=self._stopping)
         return self._following
 
-    def _after(self, following: Following, last: Last) -> Outcome | None:
+    def _after(self, following: Following, last: Last, place: Place) -> Outcome | None:
         """What the end of the agent means; None where there is a result to judge."""
         work, ending = self._work, self._ending
         work.said = last_words(self._run_dir, since=self._log_begin)
@@ -182,7 +183,7 @@ class Attempt:
             return cut_short
         if following.signal is not None:
             return self._crashed(following, following.signal)
-        if following.code != 0:
+        if following.code != 0 and is_there(place):
             error = f"exited with {following.code}: {work.said}"
             return ending.fail(work, error, fingerprint=f"exit {following.code}")
         self._note(NoteKind.ENDED, work.said)
@@ -227,6 +228,9 @@ class Attempt:
         return self._ending.lost(self._work, following.loss)
 
     def _judged(self, following: Following, errand: Errand, place: Place, plan: Plan) -> Judgement:
+        if not is_there(place):
+            question = left_in(errand.outbox, "question")
+            return of_removed(self._desk, self._grant, place, question=question)
         return self._judge.judge(
             errand,
             place,
