@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from contextlib import closing
-from datetime import timedelta
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
 from threading import Event
 from typing import Any
 
@@ -21,7 +22,8 @@ from lessor.errors import (
     TransitionRefusedError,
 )
 from lessor.model.grant import Reach
-from lessor.model.task import NewTask
+from lessor.model.task import Effects, NewTask
+from lessor.service.amending import AMENDABLE
 
 
 def test_a_task_is_what_was_asked_for(yard: Yard) -> None:
@@ -374,18 +376,48 @@ def test_amending_into_a_circle_is_refused(yard: Yard) -> None:
     }
 
 
-def test_a_task_stays_in_its_repository(yard: Yard) -> None:
+def test_an_amendment_of_what_stays_names_it_and_changes_nothing(yard: Yard) -> None:
     docs = yard.lessor.registry.add_repository("github.com/acme/docs")
     task = yard.add("work").task
-    assert (
-        yard.refused(
-            lambda: yard.lessor.tasks.amend(task, NewTask(title="x", repository=docs.id))
-        ).code
-        == "invalid"
-    )
-    assert yard.refused(
-        lambda: yard.lessor.tasks.amend(task, yard.asked("x", needs_index=(0,)))
-    ).code in {"invalid", "cycle"}
+    fixed = {
+        "repository": docs.id,
+        "queue": "slow",
+        "delay": timedelta(hours=1),
+        "unique_key": "k",
+        "idempotency_key": "pay-1",
+        "effects": Effects.UNSAFE,
+        "max_attempts": 9,
+        "capabilities": ("gpu",),
+        "progress": False,
+        "branch": "fix/a",
+        "needs_index": (0,),
+    }
+    before = yard.store.contents()
+    for name, value in {**fixed, "run_at": datetime(2030, 1, 1, tzinfo=UTC)}.items():
+        wish = yard.asked("changed", **{name: value})
+        error = yard.refused(lambda w=wish: yard.lessor.tasks.amend(task, w))
+        assert (error.code, error.facts["fields"]) == ("invalid", [name])
+        assert name in error.message
+    error = yard.refused(lambda: yard.lessor.tasks.amend(task, yard.asked("changed", **fixed)))
+    assert sorted(error.facts["fields"]) == sorted(fixed)
+    assert yard.store.contents() == before
+    assert {*fixed, "run_at"} | AMENDABLE == {field.name for field in fields(NewTask)}
+
+
+def test_an_amendment_may_say_again_what_stays(yard: Yard) -> None:
+    as_it_was = {
+        "queue": "slow",
+        "unique_key": "k",
+        "effects": Effects.UNSAFE,
+        "max_attempts": 9,
+        "capabilities": ("gpu",),
+        "progress": False,
+        "branch": "fix/a",
+    }
+    task = yard.add("before", **as_it_was).task
+    for more in ({}, as_it_was):
+        found = yard.lessor.tasks.amend(task, yard.asked("after", **more))
+        assert {name: getattr(found, name) for name in as_it_was} == as_it_was
 
 
 def test_tasks_are_listed_in_pages_newest_first(yard: Yard) -> None:

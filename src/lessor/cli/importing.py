@@ -213,7 +213,8 @@ def _amend(invocation: Invocation, wish: Wish, old: Task, wanted: NewTask) -> Im
     if old.state is not TaskState.QUEUED:
         return Imported(wish=wish, fate=Fate.BEGUN, task=old)
     try:
-        changed = tasks.amend(old.id, wanted, actor=invocation.person)
+        stays = replace(wanted, queue=old.queue, max_attempts=old.max_attempts)
+        changed = tasks.amend(old.id, stays, actor=invocation.person)
     except TransitionRefusedError:  # begun in this very moment
         return Imported(wish=wish, fate=Fate.BEGUN, task=tasks.task(old.id))
     return Imported(wish=wish, fate=Fate.CHANGED, task=changed)

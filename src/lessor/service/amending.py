@@ -3,18 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import fields
 
-from lessor.errors import CycleError, NotFoundError, TransitionRefusedError
+from lessor.errors import CycleError, InvalidError, NotFoundError, TransitionRefusedError
 from lessor.model.branch import branch_words
 from lessor.model.lease import LeaseEnd, LeaseKind
 from lessor.model.lifecycle import TaskState
 from lessor.model.scope import PathRules, Scope
-from lessor.model.task import NewTask
+from lessor.model.task import NewTask, Task
 from lessor.service.branches import UNTITLED
 from lessor.service.naming import Naming
 from lessor.service.rows import WaitRow, pack, pack_facts
 from lessor.service.submitting import parse_task_scopes, refuse_unmet, scope_rows
 from lessor.store import Call, Transaction
+
+AMENDABLE = frozenset(
+    (
+        "title",
+        "prompt",
+        "check",
+        "scopes",
+        "reads",
+        "strict",
+        "priority",
+        "agent",
+        "limit_key",
+        "needs",
+    )
+)
+
+
+def refuse_fixed(known: Task, changed: NewTask) -> None:
+    """Refuse a wish for what stays as it was submitted; a field at its default asks for nothing.
+
+    Raises:
+        InvalidError: names the fields.
+    """
+    fixed = [
+        field.name
+        for field in fields(NewTask)
+        if field.name not in AMENDABLE
+        and getattr(changed, field.name) not in (field.default, getattr(known, field.name, None))
+    ]
+    if fixed:
+        raise InvalidError(
+            f"These stay as they were submitted: {', '.join(fixed)}.",
+            next_step="Leave them out, or cancel the task and add it anew.",
+            task=known.id,
+            fields=fixed,
+        )
 
 
 def amend(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from lessor.errors import ConstraintError, InvalidError, NotFoundError
+from lessor.errors import ConstraintError, NotFoundError
 from lessor.model.lifecycle import TaskState
 from lessor.model.path import DEFAULT_RULES
 from lessor.model.task import NewTask, Submitted, Task
@@ -197,20 +197,16 @@ class Tasks:
         return found
 
     def amend(self, task: str, changed: NewTask, *, actor: str = "", request_id: str = "") -> Task:
-        """Change what a queued task asks for: title, prompt, check, scopes, priority, agent, needs.
+        """Change what a queued task asks for: `AMENDABLE` fields, all of them; the others stay.
 
         Raises:
-            InvalidError: `changed` names another repository, or needs by position.
+            InvalidError: `changed` asks for another value of a field that stays; the error names it.
             TransitionRefusedError: the task isn't queued, or a need can't succeed any more.
             CycleError: it would wait for itself.
         """
         checking.check_task(changed)
         known = self.task(task)
-        if changed.needs_index or changed.repository not in {None, known.repository}:
-            raise InvalidError(
-                "A task stays in its repository, and what it needs is named by id.",
-                next_step="Leave repository and needs_index out.",
-            )
+        amending.refuse_fixed(known, changed)
         row = self._naming.repository_row(known.repository) if known.repository else 0
         rules = path_rules(self._store, row) if row else DEFAULT_RULES
 
