@@ -313,6 +313,54 @@ def test_a_commit_in_a_submodule_is_archived_with_its_objects(
     assert gitlink == head_commit(worktree / submodule)
 
 
+def test_what_was_archived_of_the_git_directory_comes_back_beside_the_files(
+    submodule: str, save, restore, worktree: Path, git: Git
+):
+    git(worktree, "submodule", "update", "-q", "--init")
+    git(worktree / submodule, "commit", "-q", "--allow-empty", "-m", "work")
+    tip = head_commit(worktree / submodule)
+    restored = restore(save())
+    store = restored.with_name(f"{restored.name}.git-state") / "modules" / submodule
+    git(worktree.parent, "init", "-q", "again")
+    git(worktree.parent / "again", "fetch", "-q", str(store), "HEAD")
+    assert git(worktree.parent / "again", "rev-parse", "FETCH_HEAD") == tip
+
+
+def test_a_repository_inside_with_packed_references_comes_back(
+    save, restore, worktree: Path, git: Git
+):
+    inner = worktree / "vendor" / "lib"
+    inner.mkdir(parents=True)
+    git(inner, "init", "-q")
+    git(inner, "commit", "-q", "--allow-empty", "-m", "begin")
+    git(inner, "pack-refs", "--all")
+    assert not list((inner / ".git" / "refs").rglob("*.?"))
+    restored = restore(save())
+    assert head_commit(restored / "vendor" / "lib") == head_commit(inner)
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o400, 0o664, 0o700, 0o755, 0o644])
+def test_a_file_s_mode_comes_back_whatever_git_keeps_of_it(
+    save, restore, worktree: Path, git: Git, mode: int
+):
+    for path in ("key", "src/app.py", ODD_NAME, "build/out"):
+        (worktree / path).parent.mkdir(exist_ok=True)
+        (worktree / path).write_text("changed")
+        (worktree / path).chmod(mode)
+    restored = restore(save())
+    for path in ("key", "src/app.py", ODD_NAME, "build/out"):
+        assert stat.S_IMODE((restored / path).stat().st_mode) == mode
+
+
+def test_another_mode_is_another_state(save, worktree: Path):
+    (worktree / "key").write_text("secret")
+    (worktree / "key").chmod(0o644)
+    assert save().ref == "refs/lessor/salvage/7/1/1"
+    (worktree / "key").chmod(0o600)
+    assert save().ref == "refs/lessor/salvage/7/1/2"
+    assert save().ref == "refs/lessor/salvage/7/1/2"
+
+
 def test_a_clean_worktree_needs_no_salvage(save, worktree: Path, git: Git):
     git(worktree, "commit", "-q", "--allow-empty", "-m", "on the branch")
     assert save() == Salvage(ref=None, commit=None, archive=None, files=())

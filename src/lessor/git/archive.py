@@ -25,7 +25,7 @@ _MODE = 0o600
 
 
 def write_archive(directory: Path, name: str, *, members: Mapping[str, Path]) -> Path:
-    """Write `members` (path in the archive: file or link on disk) to a new `<name>-<n>.tar`.
+    """Write `members` (path in the archive: file, link or empty directory) to a new `<name>-<n>.tar`.
 
     An archive that holds the same already is returned as it is. The file appears whole or not at
     all, with mode 0600.
@@ -44,8 +44,21 @@ def write_archive(directory: Path, name: str, *, members: Mapping[str, Path]) ->
         ) from refused
 
 
-def extract_archive(archive: Path, into: Path) -> tuple[str, ...]:
-    """Write the worktree's files in `archive` below `into`, with their bytes, modes and times.
+def list_archive(archive: Path) -> Mapping[str, int]:
+    """The members of an archive with their sizes in bytes.
+
+    Raises:
+        GitError: It isn't there or can't be read.
+    """
+    try:
+        with tarfile.open(archive, "r:") as tar:
+            return {member.name: member.size for member in tar}
+    except (OSError, tarfile.TarError) as refused:
+        raise GitError(f"{archive} can't be read: {refused}.", archive=str(archive)) from refused
+
+
+def extract_archive(archive: Path, into: Path, *, part: str = FILES) -> tuple[str, ...]:
+    """Write one part of `archive` below `into`, with bytes, modes and times; the paths written.
 
     Raises:
         GitError: A member would lie outside of `into` or on another file, or can't be written.
@@ -54,8 +67,8 @@ def extract_archive(archive: Path, into: Path) -> tuple[str, ...]:
     try:
         with tarfile.open(archive, "r:") as tar:
             for member in tar:
-                if member.name.startswith(FILES):
-                    path = member.name.removeprefix(FILES)
+                if member.name.startswith(part):
+                    path = member.name.removeprefix(part)
                     _extract(tar, member, place_below(into, path))
                     written.append(path)
     except (OSError, tarfile.TarError) as refused:
@@ -125,7 +138,7 @@ def _write(path: Path, members: Mapping[str, Path]) -> bool:
 
 def _add(tar: tarfile.TarFile, name: str, place: Path) -> None:
     info = _header(name, place)
-    if info.issym():
+    if info.issym() or info.isdir():
         tar.addfile(info)
         return
     # A link that takes the file's place meanwhile isn't followed.
@@ -143,6 +156,8 @@ def _header(name: str, place: Path) -> tarfile.TarInfo:
     if stat.S_ISLNK(found.st_mode):
         info.type = tarfile.SYMTYPE
         info.linkname = os.fspath(place.readlink())
+    elif stat.S_ISDIR(found.st_mode):
+        info.type = tarfile.DIRTYPE
     else:
         info.size = found.st_size
     return info
@@ -152,9 +167,12 @@ def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, place: Path) -> None
     if member.issym():
         place.symlink_to(member.linkname)
         return
+    if member.isdir():
+        place.mkdir(mode=member.mode)
+        return
     source = tar.extractfile(member)
     if source is None:
-        raise tarfile.ReadError(f"{member.name} is neither a file nor a link")
+        raise tarfile.ReadError(f"{member.name} is no file, link or directory")
     with (
         source,
         os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE), "wb") as out,

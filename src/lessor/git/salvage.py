@@ -20,6 +20,7 @@ from lessor.git.identity import LESSOR, identity
 from lessor.git.ignored import Fingerprint
 from lessor.git.index import Index, hidden_edits, read_index
 from lessor.git.layout import Layout, layout_of
+from lessor.git.modes import modes_text, read_modes
 from lessor.git.progress import operations_in_progress
 from lessor.git.refs import create_ref, read_ref, salvage_refs
 from lessor.git.status import Status, read_status
@@ -95,7 +96,7 @@ def salvage_entry(git_dir: Path, *, common_dir: Path, task: str, epoch: int) -> 
     tips = unreachable_commits(git_dir, head=head).tips
     if staged == tree and not tips:
         return None
-    note = "Its directory was gone; this is what was staged."
+    note = "Its directory was gone; this is what was staged.\n"
     ref, _ = _pin(common_dir, staged, _distinct([head, *tips]), note=note, task=task, epoch=epoch)
     return ref
 
@@ -126,7 +127,7 @@ def _keep(
         layout.common_dir,
         found.tree,
         _distinct([*parents, *tips]),
-        note=note,
+        note=f"{note}\n{modes_text(layout.path, found.paths)}",
         task=task,
         epoch=epoch,
     )
@@ -136,13 +137,13 @@ def _keep(
 def _pin(
     common_dir: Path, tree: str, parents: Sequence[str], *, note: str, task: str, epoch: int
 ) -> tuple[str, str]:
-    message = f"salvage of task {task}, epoch {epoch}\n\n{note}\n"
+    message = f"salvage of task {task}, epoch {epoch}\n\n{note}"
     commit = ""
     number = 1
     while True:
         ref = f"{salvage_refs(task, epoch)}{number}"
         kept = read_ref(common_dir, ref)
-        if kept is not None and _holds(common_dir, kept, tree, parents):
+        if kept is not None and _holds(common_dir, kept, tree, parents, message):
             return ref, kept
         if kept is None:
             commit = commit or _commit(common_dir, tree, parents, message=message)
@@ -165,11 +166,13 @@ def _commit(
     ).text
 
 
-def _holds(common_dir: Path, commit: str, tree: str, parents: Sequence[str]) -> bool:
+def _holds(common_dir: Path, commit: str, tree: str, parents: Sequence[str], message: str) -> bool:
     # Fewer parents are held as well: what the first salvage pinned is reachable for the second.
-    args = ["log", "-1", "--format=%T %P", commit, "--"]
-    kept_tree, *kept = run_git(args, cwd=common_dir, git_dir=common_dir).text.split()
-    return kept_tree == tree and kept[:1] == list(parents[:1]) and set(parents) <= set(kept)
+    args = ["log", "-1", "--format=%T %P%n%B", commit, "--"]
+    head, _, body = run_git(args, cwd=common_dir, git_dir=common_dir).text.partition("\n")
+    kept_tree, *kept = head.split()
+    same_commits = kept[:1] == list(parents[:1]) and set(parents) <= set(kept)
+    return kept_tree == tree and same_commits and read_modes(body) == read_modes(message)
 
 
 def _head_tree(git_dir: Path, head: str | None) -> str:

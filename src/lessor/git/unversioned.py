@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 from lessor.git.archive import FILES, GIT
@@ -27,9 +29,11 @@ def unversioned(
         GitError: Git couldn't look.
         OSError: A file couldn't be looked at.
     """
-    paths = set(_changed(find_ignored(layout.path, status.ignored), snapshot))
-    for inner in _inner_repositories(layout, status, index):
+    ignored = find_ignored(layout.path, status.ignored)
+    paths = set(ignored.changed_since(snapshot))
+    for inner in (*_touched(ignored, paths), *_inner_repositories(layout, status, index)):
         paths |= files_below(layout.path, inner).files.keys()
+        paths |= _empty_directories(layout.path, inner)
     members = {f"{FILES}{path}": layout.path / path for path in paths}
     for module in submodules(layout, index):
         members |= _of_submodule(layout, module, status, snapshot=snapshot)
@@ -41,12 +45,21 @@ def unversioned(
     return members
 
 
-def _changed(ignored: Ignored, snapshot: Mapping[str, Fingerprint]) -> Iterator[str]:
-    changed = ignored.changed_since(snapshot)
-    yield from changed
-    for repository in ignored.repositories:
-        if any(_lies_in(path, repository) for path in changed):
-            yield from (path for path in ignored.files if _lies_in(path, repository))
+def _touched(ignored: Ignored, changed: AbstractSet[str]) -> list[str]:
+    return [
+        repository
+        for repository in ignored.repositories
+        if any(_lies_in(path, repository) for path in changed)
+    ]
+
+
+def _empty_directories(top: Path, path: str) -> set[str]:
+    # A repository whose references are all packed is none without its empty `refs`.
+    found: set[str] = set()
+    for directory, below, files in os.walk(top / path):
+        if not below and not files:
+            found.add(Path(directory).relative_to(top).as_posix())
+    return found
 
 
 def _inner_repositories(layout: Layout, status: Status, index: Index) -> Iterator[str]:
@@ -64,12 +77,13 @@ def _of_submodule(
     differs = any(change.path == path for change in status.changed)
     if not (differs or _holds_more(module, path, snapshot=snapshot)):
         return {}
-    members = {f"{FILES}{file}": layout.path / file for file in files}
+    paths = {*files, *_empty_directories(layout.path, path)}
+    members = {f"{FILES}{file}": layout.path / file for file in paths}
     if module.git_dir.is_relative_to(layout.git_dir):
         prefix = module.git_dir.relative_to(layout.git_dir).as_posix()
         members |= {
             f"{GIT}{prefix}/{file.relative_to(module.git_dir).as_posix()}": file
-            for file in _regular_files(module.git_dir)
+            for file in (*_regular_files(module.git_dir), *_empty_in(module.git_dir))
         }
     return members
 
@@ -87,6 +101,10 @@ def _holds_more(module: Layout, path: str, *, snapshot: Mapping[str, Fingerprint
         or bool(hidden_edits(module, read_index(module)))
         or any(has_own_commits(store) for store in stores)
     )
+
+
+def _empty_in(directory: Path) -> list[Path]:
+    return [directory / path for path in _empty_directories(directory, "")]
 
 
 def _regular_files(directory: Path) -> Iterable[Path]:
