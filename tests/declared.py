@@ -69,10 +69,18 @@ REFUSALS: dict[str, frozenset[str]] = {
         "leases.leases": "invalid not_found",
         "leases.lease": "not_found",
         "leases.sweep": "not_found",
+        "workspaces.reserve": "invalid not_found lease_lost conflict",
+        "workspaces.adopt": "invalid not_found lease_lost transition_refused",
+        "workspaces.move": "invalid not_found transition_refused",
+        "workspaces.get": "invalid not_found",
+        "workspaces.of_task": "not_found",
+        "workspaces.on_host": "invalid not_found",
+        "workspaces.note_salvage": "invalid not_found",
+        "workspaces.salvages": "not_found",
     }.items()
 }
 
-GROUPS = ("registry", "tasks", "leases")
+GROUPS = ("registry", "tasks", "leases", "workspaces")
 
 
 class UndeclaredRefusalError(AssertionError):

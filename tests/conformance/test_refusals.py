@@ -18,6 +18,7 @@ from lessor.ids import new_token
 from lessor.model.grant import Failure, Grant, Reach, Result
 from lessor.model.task import NewTask
 from lessor.model.worker import NewWorker
+from lessor.model.workspace import Workspace, WorkspaceState
 from lessor.service.lessor import Lessor
 
 PAGE = Path(__file__).parents[2] / "docs" / "refusals.md"
@@ -76,9 +77,33 @@ def acquire(yard: Yard, task: NewTask | None = None, **more: object) -> Grant:
     return yard.lessor.leases.acquire(wish, **{"worker": yard.worker.id, **more})
 
 
+def reserve(yard: Yard, grant: Grant, **changed: str) -> Workspace:
+    """A workspace of this grant."""
+    place = {"host_id": "h", "path": "/w", "branch": "ai/x", "base": "a" * 40, **changed}
+    workspaces = yard.lessor.workspaces
+    return workspaces.get(workspaces.reserve(grant.holder, **place))
+
+
+def gone(yard: Yard) -> Workspace:
+    """One whose directory was removed."""
+    made = reserve(yard, yard.running("w"))
+    yard.lessor.workspaces.move(made, WorkspaceState.GONE)
+    return yard.lessor.workspaces.get(made.id)
+
+
 cases(
     "invalid",
     {
+        "workspaces.reserve": lambda y: reserve(y, y.running(), path=""),
+        "workspaces.adopt": lambda y: y.lessor.workspaces.adopt(y.running().holder, 0),
+        "workspaces.move": lambda y: y.lessor.workspaces.move(
+            reserve(y, y.running()), WorkspaceState.DIRTY, why=NUL
+        ),
+        "workspaces.get": lambda y: y.lessor.workspaces.get(0),
+        "workspaces.on_host": lambda y: y.lessor.workspaces.on_host(""),
+        "workspaces.note_salvage": lambda y: y.lessor.workspaces.note_salvage(
+            reserve(y, y.running()), ref=None, archive=None, files=-1
+        ),
         "registry.add_repository": lambda y: y.lessor.registry.add_repository(""),
         "registry.add_checkout": lambda y: y.lessor.registry.add_checkout(
             y.repository.id, host_id=NUL, common_dir="/d"
@@ -134,6 +159,20 @@ cases(
 cases(
     "not_found",
     {
+        "workspaces.reserve": lambda y: reserve(
+            y, replace(y.running(), holder=zombie(y.running("b").holder, task="task_x"))
+        ),
+        "workspaces.adopt": lambda y: y.lessor.workspaces.adopt(y.running().holder, 99),
+        "workspaces.move": lambda y: y.lessor.workspaces.move(
+            replace(reserve(y, y.running()), id=99), WorkspaceState.DIRTY
+        ),
+        "workspaces.get": lambda y: y.lessor.workspaces.get(99),
+        "workspaces.of_task": lambda y: y.lessor.workspaces.of_task("task_x"),
+        "workspaces.on_host": lambda y: y.lessor.workspaces.on_host("h", repository="repo_x"),
+        "workspaces.note_salvage": lambda y: y.lessor.workspaces.note_salvage(
+            replace(reserve(y, y.running()), id=99), ref="r", archive=None, files=1
+        ),
+        "workspaces.salvages": lambda y: y.lessor.workspaces.salvages("task_x"),
         "registry.add_checkout": lambda y: y.lessor.registry.add_checkout(
             "repo_x", host_id="h", common_dir="/d"
         ),
@@ -206,6 +245,8 @@ cases(
 cases(
     "lease_lost",
     {
+        "workspaces.reserve": lambda y: reserve(y, lost(y)),
+        "workspaces.adopt": lambda y: y.lessor.workspaces.adopt(lost(y).holder, 1),
         "leases.renew": lambda y: y.lessor.leases.renew([lost(y).holder])[0],
         "leases.renew_one": lambda y: y.lessor.leases.renew_one(lost(y).holder),
         "leases.complete": lambda y: y.lessor.leases.complete([(lost(y).holder, Result())])[0],
@@ -296,6 +337,20 @@ def _taken_branch_within(yard: Yard) -> object:
     return within(yard, yard.asked(branch="fix/a"))
 
 
+@case("workspaces.reserve", "conflict")
+def _taken_path(yard: Yard) -> object:
+    reserve(yard, yard.running("a"))
+    return reserve(yard, yard.running("b"))
+
+
+@case("workspaces.adopt", "transition_refused")
+def _adopts_what_is_gone(yard: Yard) -> object:
+    grant = yard.running("w")
+    made = reserve(yard, grant)
+    yard.lessor.workspaces.move(made, WorkspaceState.GONE)
+    return yard.lessor.workspaces.adopt(grant.holder, made.id)
+
+
 @case("leases.acquire", "conflict")
 def _limited(yard: Yard) -> object:
     yard.lessor.registry.set_limit("queue", "default", 0)
@@ -325,6 +380,7 @@ def _key_is_running(yard: Yard) -> object:
 cases(
     "transition_refused",
     {
+        "workspaces.move": lambda y: y.lessor.workspaces.move(gone(y), WorkspaceState.DIRTY),
         "tasks.amend": lambda y: y.lessor.tasks.amend(done(y), y.asked()),
         "tasks.cancel": lambda y: y.lessor.tasks.cancel([done(y)]),
         "tasks.block": lambda y: y.lessor.tasks.block([done(y)]),

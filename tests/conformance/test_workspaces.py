@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
 
 from builders import Yard, zombie
+from held import holding, until_waiting
 from lessor.errors import (
-    ConstraintError,
+    ConflictError,
     InvalidError,
     LeaseLostError,
     NotFoundError,
@@ -59,12 +61,22 @@ def test_only_the_live_holder_reserves(yard: Yard) -> None:
 def test_a_path_of_a_host_is_one_workspaces(yard: Yard) -> None:
     first, second = yard.running("src"), yard.running("docs")
     reserve(yard, first)
-    with pytest.raises(ConstraintError):
+    with pytest.raises(ConflictError) as refused:
         reserve(yard, second)
+    assert refused.value.facts["task"] == first.task
     other_host = yard.lessor.workspaces.reserve(
         second.holder, host_id="host_2", path="/trees/1-e1", branch="ai/2", base=BASE
     )
     assert yard.lessor.workspaces.get(other_host).host_id == "host_2"
+
+
+def test_a_workspace_that_is_reserved_again_is_the_same(yard: Yard) -> None:
+    """The answer may have been lost; the directory is still to be made."""
+    grant = yard.running("src")
+    made = reserve(yard, grant)
+    before = yard.store.contents()
+    assert reserve(yard, grant) == made
+    assert yard.store.contents() == before
 
 
 def test_what_setup_left_is_kept_with_it(yard: Yard) -> None:
@@ -193,6 +205,22 @@ def test_what_was_saved_is_listed_in_its_order(yard: Yard) -> None:
     ]
 
 
+def test_what_two_save_at_once_has_a_number_each(yard: Yard) -> None:
+    made = reserve(yard, yard.running("src"))
+    note = yard.lessor.workspaces.note_salvage
+    with ThreadPoolExecutor(2) as aside:
+        with holding(yard, "SELECT * FROM task FOR UPDATE"):
+            futures = [
+                aside.submit(note, made, ref=ref, archive=None, files=1) for ref in ("a", "b")
+            ]
+            until_waiting(yard, 2)
+        for future in futures:
+            future.result(timeout=30)
+    saved = yard.lessor.workspaces.salvages(made.task)
+    assert [s.n for s in saved] == [1, 2]
+    assert {s.ref for s in saved} == {"a", "b"}
+
+
 def test_what_isnt_there_is_said(yard: Yard) -> None:
     with pytest.raises(NotFoundError):
         yard.lessor.workspaces.get(999)
@@ -218,6 +246,14 @@ def test_texts_that_cant_be_kept_are_refused_and_nothing_changes(yard: Yard, wro
         with pytest.raises(InvalidError):
             yard.lessor.workspaces.note_salvage(made, ref=wrong, archive=None, files=1)
     assert yard.store.contents() == before
+
+
+@pytest.mark.parametrize("wrong", [None, 1, "1", object()])
+def test_what_is_no_workspace_is_refused(yard: Yard, wrong: object) -> None:
+    with pytest.raises(InvalidError):
+        yard.lessor.workspaces.move(wrong, S.DIRTY)
+    with pytest.raises(InvalidError):
+        yard.lessor.workspaces.note_salvage(wrong, ref="r", archive=None, files=1)
 
 
 @pytest.mark.parametrize("wrong", ["gone for good", None, 5, "DIRTY"])

@@ -28,12 +28,11 @@ from lessor.service import (
 )
 from lessor.service.claims import Claims
 from lessor.service.naming import Naming
-from lessor.service.proof import guard
-from lessor.service.refusing import lease_lost
+from lessor.service.proof import guard, held
 from lessor.service.registry import path_rules, path_rules_of
 from lessor.service.results import check_failure, pack_result
 from lessor.service.rows import LeaseRow
-from lessor.service.scopes import HolderLostError, confined, conflicting, held_by, widen
+from lessor.service.scopes import confined, conflicting, held_by, widen
 from lessor.service.tasks import Tasks
 from lessor.service.wording import (
     LONGEST_TEXT,
@@ -250,24 +249,15 @@ class Leases:
             )
         repository = self._naming.repository_row(task.repository)
         scopes = parse_scopes(named, mode=mode, rules=path_rules(self._store, repository))
-        try:
-            return self._store.write(
-                lambda tx: widen(
-                    tx, self._naming, holder, scopes, repository=repository, since_start=since_start
-                )
-            )
-        except HolderLostError as lost:
-            row = lost.row
-            expired = row.expires_ms is not None and row.now >= row.expires_ms
-            raise lease_lost(
-                self._store,
-                self._naming,
-                holder,
-                verb="widened",
-                mine=bool(row.mine),
-                end_reason=row.end_reason,
-                expired=expired,
-            ) from None
+        return held(
+            self._store,
+            self._naming,
+            holder,
+            lambda tx: widen(
+                tx, self._naming, holder, scopes, repository=repository, since_start=since_start
+            ),
+            verb="widened",
+        )
 
     def who(self, path: str, *, repository: str) -> list[Held]:
         """Who holds or has reserved `path`, or something below it."""

@@ -10,24 +10,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from lessor.errors import NotFoundError, ScopeHeldError
-from lessor.model.lease import Holder, is_live
+from lessor.model.lease import Holder
 from lessor.model.scope import Mode, Scope, conflicts
 from lessor.model.task import Task
 from lessor.model.waiting import Held
 from lessor.service.blockers import stored_scope
 from lessor.service.naming import Naming
-from lessor.service.proof import guard
+from lessor.service.proof import lock_holder
 from lessor.service.rows import LeaseRow, LockedRow, RepositoryRow, ScopeHit, pack, pack_facts
 from lessor.service.submitting import scope_rows
 from lessor.store import Transaction
-
-
-class HolderLostError(Exception):
-    """Raised inside the transaction; the caller turns it into the full refusal."""
-
-    def __init__(self, row: LockedRow) -> None:
-        super().__init__("not the live holder")
-        self.row = row
 
 
 def widen(
@@ -56,15 +48,8 @@ def widen(
             next_step="Leave the scope out.",
         )
     repo = RepositoryRow._make(locked[0])
-    row = LockedRow._make(tx.rows("lock_leases", rows=pack([guard(naming, holder)]))[0])
-    if (
-        row.lease_id is None
-        or not row.mine
-        or row.expires_ms is None
-        or not is_live(now=row.now, expires_ms=row.expires_ms, ended_ms=row.ended_ms)
-    ):
-        raise HolderLostError(row)
-    wanted, covered = _cover(tx, row.lease_id, scopes)
+    row = lock_holder(tx, naming, holder)
+    wanted, covered = _cover(tx, row.lease_id or 0, scopes)
     if not wanted:
         return covered
     _refuse_held(tx, naming, row, wanted, repository=repository)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from lessor.errors import InvalidError, NotFoundError
-from lessor.model.lease import Holder, is_live
+from lessor.errors import ConflictError, ConstraintError, InvalidError, LessorError, NotFoundError
+from lessor.model.label import MAX_EPOCH
+from lessor.model.lease import Holder
 from lessor.model.workspace import Workspace, WorkspaceState, check_move
 from lessor.service.naming import Naming
-from lessor.service.proof import guard
-from lessor.service.refusing import lease_lost
-from lessor.service.rows import LockedRow, pack, pack_facts, unpack
-from lessor.service.scopes import HolderLostError
+from lessor.service.proof import held, lock_holder
+from lessor.service.rows import LockedRow, pack_facts, unpack
 from lessor.service.wording import LONGEST_TEXT, check_count, check_note, check_text
 from lessor.store import Row, Store, Transaction
 
 MOST_FILES = 2**62
+_VERB = "given a workspace"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,35 +42,36 @@ class Workspaces:
     def reserve(self, holder: Holder, *, host_id: str, path: str, branch: str, base: str) -> int:
         """Record where the holder is about to make its worktree; the workspace's number.
 
+        Said again, it is the same one.
+
         Raises:
             InvalidError: a text is empty, too long, or can't be kept.
             LeaseLostError: the caller isn't the live holder.
-            ConstraintError: another workspace of this host has the path.
+            ConflictError: another workspace of this host has the path.
         """
-        for value, what in (
-            (host_id, "host id"),
-            (path, "path"),
-            (branch, "branch"),
-            (base, "base"),
-        ):
-            check_text(value, what, longest=LONGEST_TEXT, empty=False)
+        place = {"host_id": host_id, "path": path, "branch": branch, "base": base}
+        for what, value in place.items():
+            check_text(value, what.replace("_", " "), longest=LONGEST_TEXT, empty=False)
 
         def rule(tx: Transaction) -> int:
-            row = self._locked(tx, holder)
+            row = lock_holder(tx, self._naming, holder)
+            for known in map(self._record, tx.rows("task_workspaces", task_id=row.task_id, gone=0)):
+                if known.epoch == holder.epoch and place == {n: getattr(known, n) for n in place}:
+                    return known.id
             made = tx.rows(
                 "put_workspace",
                 task_id=row.task_id,
                 epoch=holder.epoch,
-                host_id=host_id,
-                path=path,
-                branch=branch,
-                base=base,
                 state=WorkspaceState.RESERVED,
+                **place,
             )
             self._attach(tx, row, int(made[0][0]), holder, path=path, base=base, kind="workspace")
             return int(made[0][0])
 
-        return self._guarded(holder, rule)
+        try:
+            return held(self._store, self._naming, holder, rule, verb=_VERB)
+        except ConstraintError as error:
+            raise self._taken(error, host_id=host_id, path=path) from error
 
     def adopt(self, holder: Holder, workspace: int) -> None:
         """Take over the workspace of the task's earlier epoch, whose process is proved gone.
@@ -83,7 +84,7 @@ class Workspaces:
 
         def rule(tx: Transaction) -> int:
             check_count(workspace, "number of a workspace", low=1, high=MOST_FILES)
-            row = self._locked(tx, holder)
+            row = lock_holder(tx, self._naming, holder)
             known = self._found(tx.rows("workspace", workspace_id=workspace), workspace)
             if known.task != holder.task:
                 raise self._missing(workspace)
@@ -99,7 +100,7 @@ class Workspaces:
             )
             return workspace
 
-        self._guarded(holder, rule)
+        held(self._store, self._naming, holder, rule, verb=_VERB)
 
     def move(
         self,
@@ -122,6 +123,7 @@ class Workspaces:
                 next_step=f"One of: {', '.join(WorkspaceState)}.",
             )
         check_note(why, "reason")
+        _check_workspace(workspace)
         # By path, whatever a path holds: only values of facts are escaped.
         kept = None if snapshot is None else json.dumps({p: list(m) for p, m in snapshot.items()})
 
@@ -170,23 +172,27 @@ class Workspaces:
 
         Raises:
             InvalidError: a text can't be kept, or `files` is no count.
+            NotFoundError: there is no such workspace.
         """
+        _check_workspace(workspace)
         for value, what in ((ref, "reference"), (archive, "archive")):
             if value is not None:
                 check_text(value, what, longest=LONGEST_TEXT, empty=False)
         check_count(files, "number of files", low=0, high=MOST_FILES)
 
         def rule(tx: Transaction) -> None:
-            row = self._naming.task_row(workspace.task)
+            known = self._found(tx.rows("workspace", workspace_id=workspace.id), workspace.id)
+            kept = replace(known, epoch=workspace.epoch)
+            # The event locks the task's row: of two at once each has a number of its own.
+            self._event(tx, kept, kind="salvaged", ref=ref, archive=archive, files=files)
             tx.rows(
                 "add_salvage",
-                task_id=row,
+                task_id=self._naming.task_row(known.task),
                 epoch=workspace.epoch,
                 ref=ref,
                 archive=archive,
                 files=files,
             )
-            self._event(tx, workspace, kind="salvaged", ref=ref, archive=archive, files=files)
 
         self._store.write(rule)
 
@@ -224,30 +230,19 @@ class Workspaces:
             at_ms=at_ms,
         )
 
-    def _locked(self, tx: Transaction, holder: Holder) -> LockedRow:
-        shown = pack([guard(self._naming, holder)])
-        row = LockedRow._make(tx.rows("lock_leases", rows=shown)[0])
-        live = row.expires_ms is not None and is_live(
-            now=row.now, expires_ms=row.expires_ms, ended_ms=row.ended_ms
-        )
-        if not (row.mine and live):
-            raise HolderLostError(row)
-        return row
-
-    def _guarded(self, holder: Holder, rule: Callable[[Transaction], int]) -> int:
-        try:
-            return self._store.write(rule)
-        except HolderLostError as lost:
-            expired = lost.row.expires_ms is not None and lost.row.now >= lost.row.expires_ms
-            raise lease_lost(
-                self._store,
-                self._naming,
-                holder,
-                verb="given a workspace",
-                mine=bool(lost.row.mine),
-                end_reason=lost.row.end_reason,
-                expired=expired,
-            ) from None
+    def _taken(self, error: ConstraintError, *, host_id: str, path: str) -> LessorError:
+        """The refusal of a path that another workspace has; any other error as it is."""
+        for row in self._store.read("host_workspaces", host_id=host_id, repository_id=0):
+            known = self._record(row)
+            if known.path == path:
+                return ConflictError(
+                    f"{path} is the workspace of another task on this host.",
+                    next_step="Choose another directory, or look: lessor show TASK.",
+                    path=path,
+                    task=known.task,
+                    workspace=known.id,
+                )
+        return error
 
     def _attach(
         self,
@@ -272,3 +267,12 @@ class Workspaces:
             epoch=workspace.epoch,
             facts=pack_facts(path=workspace.path, **facts),
         )
+
+
+def _check_workspace(workspace: object) -> None:
+    if type(workspace) is not Workspace:
+        raise InvalidError(
+            "A workspace has to be a Workspace.", next_step="Pass one that is listed."
+        )
+    check_count(workspace.id, "number of a workspace", low=1, high=MOST_FILES)
+    check_count(workspace.epoch, "epoch", low=1, high=MAX_EPOCH)
