@@ -13,6 +13,8 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Callable
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import apsw
@@ -49,9 +51,9 @@ def raw_fill(path: str, tasks: int) -> None:
     db.close()
 
 
-def raw_work(path: str, size: int) -> int:
+def raw_work(db: apsw.Connection, size: int) -> int:
     """Claim and complete until nothing is left: two guarded transactions a round."""
-    db, done = raw_connection(path), 0
+    done = 0
     while True:
         db.execute("BEGIN IMMEDIATE")
         rows = list(db.execute(CLAIM, ("w", time.time() + 60, size)))
@@ -64,21 +66,28 @@ def raw_work(path: str, size: int) -> int:
             db.execute(COMPLETE, (row, "w", generation, now))
         db.execute("COMMIT")
         done += len(rows)
-    db.close()
     return done
 
 
-def lessor_work(path: str, scopes: bool, share: int) -> None:
+def raw_process(gate: Barrier, path: str) -> None:
+    db = raw_connection(path)
+    gate.wait()
+    raw_work(db, 1)
+    db.close()
+
+
+def lessor_process(gate: Barrier, path: str, scopes: bool, share: int) -> None:
     bench = Bench(connect(path), scopes=scopes)
+    gate.wait()
     bench.one(share)
     bench.lessor.close()
 
 
-def timed_processes(target: object, arguments: list[tuple]) -> float:
-    """Seconds from the common start to the end of the last process."""
+def timed_processes(target: Callable[..., None], arguments: list[tuple]) -> float:
+    """Seconds from the common start, with every store open, to the end of the last process."""
     context = multiprocessing.get_context("spawn")
     gate = context.Barrier(len(arguments) + 1)
-    processes = [context.Process(target=_gated, args=(gate, target, a)) for a in arguments]
+    processes = [context.Process(target=target, args=(gate, *a)) for a in arguments]
     for process in processes:
         process.start()
     gate.wait()
@@ -87,11 +96,6 @@ def timed_processes(target: object, arguments: list[tuple]) -> float:
         process.join()
     assert all(process.exitcode == 0 for process in processes)
     return time.perf_counter() - began
-
-
-def _gated(gate: object, target: object, arguments: tuple) -> None:
-    gate.wait()
-    target(*arguments)
 
 
 def main() -> None:
@@ -120,9 +124,11 @@ def one_round(folder: Path, tasks: int, rates: dict, ratios: dict) -> None:
         count = tasks * (1 if size == 1 else 10)
         raw = str(folder / f"raw-{mode}.db")
         raw_fill(raw, count)
+        db = raw_connection(raw)
         began = time.perf_counter()
-        assert raw_work(raw, size) == count
+        assert raw_work(db, size) == count
         limit = count / (time.perf_counter() - began)
+        db.close()
         rates[f"raw {mode}"].append(limit)
         for scopes in (False, True):
             name = f"{mode} {'scopes' if scopes else 'free'}"
@@ -133,16 +139,17 @@ def one_round(folder: Path, tasks: int, rates: dict, ratios: dict) -> None:
             ratios[name].append(rates[name][-1] / limit)
             bench.lessor.close()
     raw = str(folder / "raw-four.db")
-    raw_fill(raw, tasks)
-    limit = tasks / timed_processes(raw_work, [(raw, 1)] * PROCESSES)
+    count = PROCESSES * tasks
+    raw_fill(raw, count)
+    limit = count / timed_processes(raw_process, [(raw,)] * PROCESSES)
     rates["raw four"].append(limit)
     for scopes in (False, True):
         name, path = f"four {'scopes' if scopes else 'free'}", str(folder / f"four-{scopes}.db")
         bench = Bench(connect(path), scopes=scopes)
-        bench.submit(tasks)
+        bench.submit(count)
         bench.lessor.close()
-        took = timed_processes(lessor_work, [(path, scopes, tasks // PROCESSES)] * PROCESSES)
-        rates[name].append(tasks / took)
+        took = timed_processes(lessor_process, [(path, scopes, tasks)] * PROCESSES)
+        rates[name].append(count / took)
         ratios[name].append(rates[name][-1] / limit)
 
 

@@ -30,6 +30,7 @@ TTL = 60_000
 TABLES = (
     "meta",
     "repository",
+    "counter",
     "checkout",
     "worker",
     "queue",

@@ -24,7 +24,7 @@ NOTHING: dict[str, str] = {
         SELECT l.id FROM lease AS l WHERE l.kind = 'lease' AND l.ended_ms IS NULL AND EXISTS (
           SELECT 1 FROM lease AS m WHERE m.task_id = l.task_id AND m.kind = 'lease' AND m.epoch > l.epoch)""",
     "no fence is above its repository's counter": """
-        SELECT l.id FROM lease AS l JOIN repository AS r ON r.id = l.repository_id WHERE l.fence > r.fence""",
+        SELECT l.id FROM lease AS l JOIN counter AS c ON c.repository_id = l.repository_id WHERE l.fence > c.fence""",
     "no fence is given twice": """
         SELECT repository_id, fence FROM lease WHERE kind = 'lease' AND repository_id > 0
         GROUP BY repository_id, fence HAVING count(*) > 1""",

@@ -25,7 +25,7 @@ def differences(ref: Reference, ledger: Ledger) -> list[str]:
             found.append(f"lease {number}: its label says epoch {said}, not {lease.epoch}")
     for number, place in ref.places.items():
         if number:
-            row = ledger.by_id("repository")[number]
+            row = ledger.by_id("counter")[number]
             mine = {"fence": place.fence, "floor_ms": place.floor}
             found += _compare(f"repository {number}", mine, row)
     found += _histories(ref, ledger)

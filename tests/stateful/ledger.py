@@ -13,6 +13,7 @@ Table = Mapping[tuple[Any, ...], Row]
 
 KEYS: dict[str, tuple[str, ...]] = {
     "meta": ("key",),
+    "counter": ("repository_id",),
     "queue": ("name",),
     "usage_limit": ("kind", "key"),
     "submission": ("task_id",),

@@ -9,9 +9,13 @@ from ledger import Ledger, Row
 from world import clash
 
 TERMINAL = frozenset({"succeeded", "failed", "cancelled"})
-KEPT = ("task", "lease", "event", "submission", "request", "repository")
+KEPT = ("task", "lease", "event", "submission", "request", "repository", "counter")
 COUNTED = {"queue": ("queue",), "key": ("limit_key",), "agent": ("agent", "agent_kind")}
-GROWS = {"task": ("epoch", "attempts", "events"), "repository": ("fence", "term", "floor_ms")}
+GROWS = {
+    "task": ("epoch", "attempts", "events"),
+    "repository": ("term",),
+    "counter": ("turn", "fence", "floor_ms"),
+}
 
 
 def check_promises(before: Ledger, after: Ledger, granted: dict[tuple[int, int], Row]) -> None:

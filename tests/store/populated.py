@@ -99,7 +99,8 @@ def populate(store: StoreUnderTest) -> Yard:
     for table, columns, rows in tables:
         _insert(store.kind, db, table, columns, rows)
     fence = FINISHED + LIVE
-    db.execute(f"UPDATE repository SET fence = {fence}, last_number = {_count()} WHERE id = 1")
+    db.execute(f"UPDATE counter SET fence = {fence} WHERE repository_id = 1")
+    db.execute(f"UPDATE repository SET last_number = {_count()} WHERE id = 1")
     if store.kind == "postgres":
         for table in ("task", "lease"):
             db.execute(f"SELECT setval('lessor.{table}_id_seq', (SELECT max(id) FROM {table}))")

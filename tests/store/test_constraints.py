@@ -197,7 +197,7 @@ def test_epochs_fences_and_terms_only_grow(yard: Yard, store: StoreUnderTest) ->
     yard.running("a")
     forbidden(store, "task_epoch_only_grows", "UPDATE task SET epoch = epoch - 1")
     forbidden(
-        store, "repository_only_grows", "UPDATE repository SET fence = fence - 1 WHERE id = 1"
+        store, "counter_only_grows", "UPDATE counter SET fence = fence - 1 WHERE repository_id = 1"
     )
     store.sql("UPDATE repository SET term = 5")
     forbidden(store, "repository_only_grows", "UPDATE repository SET term = 4")

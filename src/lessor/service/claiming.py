@@ -70,11 +70,17 @@ def claim_free(
 
 
 def claim_next(
-    store: Store, claim: Claim, *, mark: tuple[int, int], before: Sequence[Call] = ()
+    store: Store,
+    claim: Claim,
+    *,
+    mark: tuple[int, int],
+    since_ms: int,
+    before: Sequence[Call] = (),
 ) -> tuple[list[list[Row]], list[GrantRow]]:
     """Claim the first ready task of a repository in one round trip, where nothing is in its way.
 
     Args:
+        since_ms: by the store's clock, from when on to look for leases that ran out or ended.
         before: statements of the same transaction, run under the repository's lock.
 
     Raises:
@@ -84,7 +90,7 @@ def claim_next(
     _, *done, _, rows = store.together(
         ("lock_repository", here),
         *before,
-        ("drain_unawaited", {**here, "most": MOST_LAPSES}),
+        ("drain_unawaited", {**here, "since_ms": since_ms, "most": MOST_LAPSES}),
         (
             "claim_next",
             {
@@ -92,6 +98,7 @@ def claim_next(
                 **claim.identity(),
                 "mark_rank": mark[0],
                 "mark_id": mark[1],
+                "since_ms": since_ms,
                 "token_hash": token_hash(claim.token(0)),
                 "ttl_ms": claim.terms.ttl_ms,
                 "hold_ms": claim.terms.max_hold_ms,

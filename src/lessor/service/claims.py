@@ -15,7 +15,7 @@ from lessor.model.worker import Worker
 from lessor.service.branches import is_taken
 from lessor.service.claiming import claim_free, claim_locked, claim_next
 from lessor.service.lapsing import end_lapsed
-from lessor.service.marks import Marks
+from lessor.service.marks import START, Marks
 from lessor.service.naming import Naming
 from lessor.service.reading import LeaseRecord, lease_record, worker_record
 from lessor.service.repeating import answer_again, grants_of
@@ -242,7 +242,10 @@ class Claims:
                 if claim.request.wanted > 1:
                     return None
                 mark = marks.start(claim.lane)
-                done, rows = claim_next(self._store, claim, mark=mark, before=before)
+                since = 0 if mark == START else marks.since(claim.lane)
+                done, rows = claim_next(
+                    self._store, claim, mark=mark, since_ms=since, before=before
+                )
             elif marks.is_fresh(claim.lane):
                 mark = marks.start(claim.lane)
                 done, rows = claim_free(self._store, claim, mark=mark, before=before, must=must)
@@ -252,7 +255,7 @@ class Claims:
             marks.lengthen(claim.lane)
             return None
         if rows:
-            marks.reach(claim.lane, (rows[-1].rank, rows[-1].task_id))
+            marks.reach(claim.lane, (rows[-1].rank, rows[-1].task_id), at_ms=rows[-1].now)
         return done, rows
 
     def _check(self, request: ClaimRequest) -> Claim:

@@ -48,13 +48,18 @@ LIMIT 64
 SELECT id FROM lessor.repository WHERE id = :repository_id FOR UPDATE SKIP LOCKED
 
 -- name: lock_repository
-SELECT id, fence, term, floor_ms, fold_case, normalize
-FROM lessor.repository WHERE id = :repository_id AND id > 0 FOR UPDATE
+SELECT r.id, c.fence, r.term, c.floor_ms, r.fold_case, r.normalize
+FROM (
+  SELECT id, term, fold_case, normalize FROM lessor.repository WHERE id = :repository_id AND id > 0 FOR UPDATE
+) AS r CROSS JOIN LATERAL lessor.counted(r.id) AS c
 
 -- name: turn_repository
 -- For whoever removed scope rows and grants nothing: at snapshot isolation a row that was only locked
 -- lets two overlapping claims through.
-UPDATE lessor.repository SET turn = turn + 1 WHERE id = :repository_id AND id > 0 RETURNING turn
+UPDATE lessor.counter AS c SET turn = c.turn + 1
+WHERE c.repository_id = :repository_id AND c.repository_id > 0 AND c.turn = (
+  SELECT k.turn FROM lessor.counter AS k WHERE k.repository_id = :repository_id ORDER BY k.turn DESC LIMIT 1)
+RETURNING c.turn
 
 -- name: promote_due
 UPDATE lessor.task SET due = 1, queued_ms = greatest(queued_ms, run_at_ms)
@@ -71,12 +76,14 @@ RETURNING id
 -- scalar subquery: as a join it read every live lease (25 ms beside 100,000, instead of one probe).
 SELECT l.id AS lease_id, l.task_id, l.epoch, l.kind, l.worker_id, l.expires_ms, l.proof, t.status, t.effects,
   t.charged, t.max_attempts, t.same_errors, CASE WHEN s.idempotency_key IS NULL THEN 0 ELSE 1 END AS keyed,
-  greatest(lessor.ms(), (SELECT r.floor_ms FROM lessor.repository AS r WHERE r.id = :repository_id)) AS now
+  greatest(lessor.ms(), (SELECT c.floor_ms FROM lessor.counter AS c WHERE c.repository_id = :repository_id ORDER BY c.turn DESC LIMIT 1)) AS now
 FROM lessor.lease AS l
 JOIN lessor.task AS t ON t.id = l.task_id
 JOIN lessor.submission AS s ON s.task_id = l.task_id
 WHERE l.repository_id = :repository_id AND l.ended_ms IS NULL
-  AND l.expires_ms <= (SELECT greatest(lessor.ms(), r.floor_ms) FROM lessor.repository AS r WHERE r.id = :repository_id)
+  AND l.expires_ms <= (
+    SELECT greatest(lessor.ms(), c.floor_ms) FROM lessor.counter AS c
+    WHERE c.repository_id = :repository_id ORDER BY c.turn DESC LIMIT 1)
 ORDER BY l.expires_ms, l.id
 LIMIT :most
 FOR UPDATE OF l SKIP LOCKED
@@ -111,7 +118,7 @@ FOR UPDATE OF l SKIP LOCKED
 WITH d AS MATERIALIZED (
   SELECT l.id FROM lessor.lease AS l
   WHERE l.repository_id = :repository_id AND l.ended_ms IS NOT NULL AND l.drained = 0
-  ORDER BY l.id LIMIT :most FOR UPDATE SKIP LOCKED
+  ORDER BY l.ended_ms, l.id LIMIT :most FOR UPDATE SKIP LOCKED
 ), gone AS (
   DELETE FROM lessor.scope AS s WHERE s.lease_id = ANY (ARRAY(SELECT d.id FROM d))
 ), w AS MATERIALIZED (
@@ -264,7 +271,9 @@ WITH u AS (
   INSERT INTO lessor.event (task_id, n, at_ms, kind, epoch, facts)
   SELECT u.id, u.events, :at_ms, 'reserved', u.epoch, '{}' FROM u
 ), r AS (
-  UPDATE lessor.repository SET turn = turn + 1 WHERE id = :repository_id
+  UPDATE lessor.counter AS c SET turn = c.turn + 1
+  WHERE c.repository_id = :repository_id AND c.repository_id > 0 AND c.turn = (
+    SELECT k.turn FROM lessor.counter AS k WHERE k.repository_id = :repository_id ORDER BY k.turn DESC LIMIT 1)
 )
 SELECT id AS lease_id FROM l
 
@@ -306,9 +315,9 @@ WITH u AS (
   INSERT INTO lessor.event (task_id, n, at_ms, kind, epoch, facts)
   SELECT u.id, u.events, :at_ms, 'claimed', u.epoch, :facts FROM u
 ), r AS (
-  UPDATE lessor.repository AS r
-  SET fence = :fence, floor_ms = greatest(r.floor_ms, :at_ms), turn = r.turn + 1
-  WHERE r.id = :repository_id AND r.id > 0
+  UPDATE lessor.counter AS c SET turn = c.turn + 1, fence = :fence, floor_ms = greatest(c.floor_ms, :at_ms)
+  WHERE c.repository_id = :repository_id AND c.repository_id > 0 AND c.turn = (
+    SELECT k.turn FROM lessor.counter AS k WHERE k.repository_id = :repository_id ORDER BY k.turn DESC LIMIT 1)
 ), q AS (
   INSERT INTO lessor.request (actor, request_id, digest, answer, at_ms)
   SELECT :actor, :request_id, :digest, json_agg(u.lease_id ORDER BY u.ord)::text, :at_ms FROM u HAVING count(*) > 0

@@ -5,13 +5,15 @@ SELECT lessor.ms() AS now
 INSERT INTO lessor.repository AS r (canonical, name, fold_case, normalize)
 VALUES (:canonical, :name, :fold_case, :normalize)
 ON CONFLICT (canonical) DO UPDATE SET name = r.name
-RETURNING id, canonical, name, fold_case, normalize, fence, term
+RETURNING id, canonical, name, fold_case, normalize, coalesce((lessor.counted(id)).fence, 0) AS fence, term
 
 -- name: repository_by_id
-SELECT id, canonical, name, fold_case, normalize, fence, term FROM lessor.repository WHERE id = :repository_id AND id > 0
+SELECT r.id, r.canonical, r.name, r.fold_case, r.normalize, (lessor.counted(r.id)).fence, r.term
+FROM lessor.repository AS r WHERE r.id = :repository_id AND r.id > 0
 
 -- name: repositories
-SELECT id, canonical, name, fold_case, normalize, fence, term FROM lessor.repository WHERE id > 0 ORDER BY id
+SELECT r.id, r.canonical, r.name, r.fold_case, r.normalize, (lessor.counted(r.id)).fence, r.term
+FROM lessor.repository AS r WHERE r.id > 0 ORDER BY r.id
 
 -- name: put_checkout
 INSERT INTO lessor.checkout (repository_id, host_id, common_dir)

@@ -42,8 +42,9 @@ WITH x AS MATERIALIZED (
   INSERT INTO lessor.widening (repository_id, fence, ord, lease_id, task_id, text, key, mode, pattern)
   SELECT :repository_id, :fence, x.ord, :lease_id, :task_id, x.text, x.key, x.mode, x.pattern FROM x
 ), turned AS (
-  UPDATE lessor.repository AS r SET fence = :fence, floor_ms = greatest(r.floor_ms, :at_ms), turn = r.turn + 1
-  WHERE r.id = :repository_id
+  UPDATE lessor.counter AS c SET turn = c.turn + 1, fence = :fence, floor_ms = greatest(c.floor_ms, :at_ms)
+  WHERE c.repository_id = :repository_id AND c.repository_id > 0 AND c.turn = (
+    SELECT k.turn FROM lessor.counter AS k WHERE k.repository_id = :repository_id ORDER BY k.turn DESC LIMIT 1)
 ), u AS (
   UPDATE lessor.task AS t
   SET events = t.events + 1, globs = CASE WHEN EXISTS (SELECT 1 FROM x WHERE x.pattern IS NOT NULL) THEN 1 ELSE t.globs END

@@ -18,12 +18,19 @@ CREATE TABLE repository (
   name TEXT NOT NULL,
   fold_case INTEGER NOT NULL DEFAULT 0 CHECK (fold_case IN (0, 1)),
   normalize INTEGER NOT NULL DEFAULT 1 CHECK (normalize IN (0, 1)),
-  fence INTEGER NOT NULL DEFAULT 0,
   term INTEGER NOT NULL DEFAULT 0,
-  turn INTEGER NOT NULL DEFAULT 0,
-  floor_ms INTEGER NOT NULL DEFAULT 0,
   last_number INTEGER NOT NULL DEFAULT 0
 ) STRICT;
+
+-- What each grant moves, one row a repository; why it is a table of its own, PostgreSQL's says.
+CREATE TABLE counter (
+  repository_id INTEGER PRIMARY KEY REFERENCES repository (id),
+  turn INTEGER NOT NULL DEFAULT 0,
+  fence INTEGER NOT NULL DEFAULT 0,
+  floor_ms INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE TRIGGER repository_has_a_counter AFTER INSERT ON repository
+BEGIN INSERT INTO counter (repository_id) VALUES (NEW.id); END;
 INSERT INTO repository (id, canonical, name) VALUES (0, '', '');
 
 CREATE TABLE checkout (
@@ -117,9 +124,12 @@ CREATE UNIQUE INDEX task_one_unfinished_per_key ON task (queue, unique_key)
 
 -- Invariant 6 by the database: terminal stays terminal, epochs and fences only grow, an ended lease
 -- stays ended, and nothing of an unfinished task is deleted.
-CREATE TRIGGER repository_only_grows BEFORE UPDATE OF fence, term ON repository
-WHEN NEW.fence < OLD.fence OR NEW.term < OLD.term
+CREATE TRIGGER repository_only_grows BEFORE UPDATE OF term ON repository
+WHEN NEW.term < OLD.term
 BEGIN SELECT RAISE(ABORT, 'repository_only_grows'); END;
+CREATE TRIGGER counter_only_grows BEFORE UPDATE OF fence ON counter
+WHEN NEW.fence < OLD.fence
+BEGIN SELECT RAISE(ABORT, 'counter_only_grows'); END;
 CREATE TRIGGER task_deleted_only_when_terminal BEFORE DELETE ON task
 WHEN OLD.status NOT IN ('succeeded', 'failed', 'cancelled')
 BEGIN SELECT RAISE(ABORT, 'task_deleted_only_when_terminal'); END;
@@ -211,7 +221,7 @@ CREATE UNIQUE INDEX lease_one_live_per_workspace ON lease (workspace_id) WHERE e
 CREATE UNIQUE INDEX lease_one_live_per_environment ON lease (environment_id) WHERE ended_ms IS NULL AND environment_id IS NOT NULL;
 CREATE UNIQUE INDEX lease_one_reservation_per_repository ON lease (repository_id) WHERE kind = 'reservation' AND ended_ms IS NULL;
 CREATE INDEX lease_lapse ON lease (repository_id, expires_ms) WHERE ended_ms IS NULL;
-CREATE INDEX lease_drain ON lease (repository_id, id) WHERE ended_ms IS NOT NULL AND drained = 0;
+CREATE INDEX lease_drain ON lease (repository_id, ended_ms, id) WHERE ended_ms IS NOT NULL AND drained = 0;
 CREATE INDEX lease_live_by_queue ON lease (queue) WHERE kind = 'lease' AND ended_ms IS NULL;
 CREATE INDEX lease_live_by_agent ON lease (agent_kind, agent) WHERE kind = 'lease' AND ended_ms IS NULL;
 CREATE INDEX lease_live_by_key ON lease (limit_key) WHERE kind = 'lease' AND ended_ms IS NULL AND limit_key IS NOT NULL;

@@ -43,13 +43,13 @@ LIMIT 64
 SELECT id FROM repository WHERE id = :repository_id
 
 -- name: lock_repository
-SELECT id, fence, term, floor_ms, fold_case, normalize
-FROM repository WHERE id = :repository_id AND id > 0
+SELECT r.id, c.fence, r.term, c.floor_ms, r.fold_case, r.normalize
+FROM repository AS r JOIN counter AS c ON c.repository_id = r.id WHERE r.id = :repository_id AND r.id > 0
 
 -- name: turn_repository
 -- For whoever removed scope rows and grants nothing: at snapshot isolation a row that was only locked
 -- lets two overlapping claims through.
-UPDATE repository SET turn = turn + 1 WHERE id = :repository_id AND id > 0 RETURNING turn
+UPDATE counter SET turn = turn + 1 WHERE repository_id = :repository_id AND repository_id > 0 RETURNING turn
 
 -- name: promote_due
 UPDATE task SET due = 1, queued_ms = max(queued_ms, run_at_ms)
@@ -66,12 +66,12 @@ RETURNING id
 -- scalar subquery: as a join it read every live lease (25 ms beside 100,000, instead of one probe).
 SELECT l.id AS lease_id, l.task_id, l.epoch, l.kind, l.worker_id, l.expires_ms, l.proof, t.status, t.effects,
   t.charged, t.max_attempts, t.same_errors, CASE WHEN s.idempotency_key IS NULL THEN 0 ELSE 1 END AS keyed,
-  max(:now, (SELECT r.floor_ms FROM repository AS r WHERE r.id = :repository_id)) AS now
+  max(:now, (SELECT c.floor_ms FROM counter AS c WHERE c.repository_id = :repository_id)) AS now
 FROM lease AS l
 JOIN task AS t ON t.id = l.task_id
 JOIN submission AS s ON s.task_id = l.task_id
 WHERE l.repository_id = :repository_id AND l.ended_ms IS NULL
-  AND l.expires_ms <= (SELECT max(:now, r.floor_ms) FROM repository AS r WHERE r.id = :repository_id)
+  AND l.expires_ms <= (SELECT max(:now, c.floor_ms) FROM counter AS c WHERE c.repository_id = :repository_id)
 ORDER BY l.expires_ms, l.id
 LIMIT :most
 
@@ -102,7 +102,7 @@ SELECT d.id, (SELECT count(*) FROM (SELECT 1 FROM task AS t WHERE t.waiting_on =
 FROM (
   SELECT l.id FROM lease AS l
   WHERE l.repository_id = :repository_id AND l.ended_ms IS NOT NULL AND l.drained = 0
-  ORDER BY l.id LIMIT :most
+  ORDER BY l.ended_ms, l.id LIMIT :most
 ) AS d;
 DELETE FROM scope WHERE lease_id IN (SELECT lease_id FROM picked);
 UPDATE task SET waiting_on = NULL
@@ -239,7 +239,7 @@ UPDATE task SET parked_fence = :fence, parked_ms = :at_ms, events = task.events 
 WHERE id IN (SELECT p.task_id FROM picked AS p);
 INSERT INTO event (task_id, n, at_ms, kind, epoch, facts)
 SELECT t.id, t.events, :at_ms, 'reserved', t.epoch, '{}' FROM picked AS p JOIN task AS t ON t.id = p.task_id;
-UPDATE repository SET turn = turn + 1 WHERE id = :repository_id;
+UPDATE counter SET turn = turn + 1 WHERE repository_id = :repository_id;
 SELECT lease_id FROM picked;
 
 -- name: end_own
@@ -276,8 +276,8 @@ SELECT p.lease_id, ts.ord, :repository_id, ts.task_id, ts.text, ts.key, ts.key_e
 FROM picked AS p CROSS JOIN task_scope AS ts ON ts.task_id = p.task_id;
 INSERT INTO event (task_id, n, at_ms, kind, epoch, facts)
 SELECT t.id, t.events, :at_ms, 'claimed', t.epoch, :facts FROM picked AS p JOIN task AS t ON t.id = p.task_id;
-UPDATE repository SET fence = :fence, floor_ms = max(floor_ms, :at_ms), turn = turn + 1
-WHERE id = :repository_id AND id > 0;
+UPDATE counter SET fence = :fence, floor_ms = max(floor_ms, :at_ms), turn = turn + 1
+WHERE repository_id = :repository_id AND repository_id > 0;
 INSERT INTO request (actor, request_id, digest, answer, at_ms)
 SELECT :actor, :request_id, :digest, (SELECT json_group_array(p.lease_id ORDER BY p.lease_id) FROM picked AS p), :at_ms
 WHERE EXISTS (SELECT 1 FROM picked);

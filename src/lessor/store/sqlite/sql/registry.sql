@@ -5,13 +5,16 @@ SELECT :now AS now
 INSERT INTO repository AS r (canonical, name, fold_case, normalize)
 VALUES (:canonical, :name, :fold_case, :normalize)
 ON CONFLICT (canonical) DO UPDATE SET name = r.name
-RETURNING id, canonical, name, fold_case, normalize, fence, term
+RETURNING id, canonical, name, fold_case, normalize,
+  coalesce((SELECT c.fence FROM counter AS c WHERE c.repository_id = id), 0) AS fence, term
 
 -- name: repository_by_id
-SELECT id, canonical, name, fold_case, normalize, fence, term FROM repository WHERE id = :repository_id AND id > 0
+SELECT r.id, r.canonical, r.name, r.fold_case, r.normalize, c.fence, r.term
+FROM repository AS r JOIN counter AS c ON c.repository_id = r.id WHERE r.id = :repository_id AND r.id > 0
 
 -- name: repositories
-SELECT id, canonical, name, fold_case, normalize, fence, term FROM repository WHERE id > 0 ORDER BY id
+SELECT r.id, r.canonical, r.name, r.fold_case, r.normalize, c.fence, r.term
+FROM repository AS r JOIN counter AS c ON c.repository_id = r.id WHERE r.id > 0 ORDER BY r.id
 
 -- name: put_checkout
 INSERT INTO checkout (repository_id, host_id, common_dir)

@@ -38,7 +38,7 @@ INSERT INTO widening (repository_id, fence, ord, lease_id, task_id, text, key, m
 SELECT :repository_id, :fence, value ->> 'ord', :lease_id, :task_id, value ->> 'text', value ->> 'key', value ->> 'mode',
   value ->> 'pattern'
 FROM json_each(:rows);
-UPDATE repository SET fence = :fence, floor_ms = max(floor_ms, :at_ms), turn = turn + 1 WHERE id = :repository_id;
+UPDATE counter SET fence = :fence, floor_ms = max(floor_ms, :at_ms), turn = turn + 1 WHERE repository_id = :repository_id;
 -- The high-water file counts lease ids: a widening uses one up, so that a rewind over it shows.
 UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'lease';
 UPDATE task SET events = task.events + 1,
