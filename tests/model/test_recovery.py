@@ -55,8 +55,11 @@ def test_every_rule_leads_somewhere_from_running() -> None:
         assert (TaskState.RUNNING, rule.event) in TRANSITIONS
 
 
-@pytest.mark.parametrize("end", [LeaseEnd.GONE, LeaseEnd.RELEASED, LeaseEnd.FORCED, LeaseEnd.ASKED])
-def test_a_stop_a_death_and_a_question_spend_no_attempt(end: LeaseEnd) -> None:
+@pytest.mark.parametrize(
+    "end",
+    [LeaseEnd.GONE, LeaseEnd.REWOUND, LeaseEnd.RELEASED, LeaseEnd.FORCED, LeaseEnd.ASKED],
+)
+def test_a_stop_a_death_a_lost_store_and_a_question_spend_no_attempt(end: LeaseEnd) -> None:
     assert not is_charged(end)
 
 

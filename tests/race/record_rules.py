@@ -10,7 +10,7 @@ from history import ENDING, Event, History, Lease
 
 TERMINAL = frozenset({"succeeded", "failed", "cancelled"})
 SILENT = frozenset({"late", "acknowledged", "reserved", "widened", "extended"})
-ENDS = frozenset({"lapsed", "gone", "failed", "released", "asked", "forced"})
+ENDS = frozenset({"lapsed", "gone", "rewound", "failed", "released", "asked", "forced"})
 BY_PEOPLE = {
     "cancelled": (
         {"queued", "running", "needs_person", "reconciling", "blocked", "quarantined"},

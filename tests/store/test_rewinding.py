@@ -71,7 +71,10 @@ def test_every_grant_of_before_is_over_and_epochs_jump(yard: Yard, sqlite: Store
     assert epochs[queued.task] > 900
     assert yard.lessor.tasks.task(kept.task).charged == 0
     lease = next(lease for lease in yard.lessor.leases.leases(task=kept.task))
-    assert (lease.end, lease.proof) == ("gone", "rewound")
+    assert (lease.end, lease.proof) == ("rewound", None)
+    ended = [event for event in yard.lessor.tasks.history(kept.task) if event.kind == "rewound"]
+    assert [event.facts["proof"] for event in ended] == [None]
+    assert "restored" in yard.refused(lambda: yard.complete(kept)).message
 
 
 def test_one_restore_makes_one_term_however_often_it_is_opened(
@@ -180,6 +183,8 @@ def test_another_timeline_has_a_new_term_before_its_first_grant(postgres: Yard) 
     assert grants[kept.task].epoch > 900
     assert grants[queued.task].epoch > 900
     assert yard.lessor.tasks.task(kept.task).charged == 0
+    ended = yard.lessor.leases.lease(kept.lease)
+    assert (ended.end, ended.proof) == ("rewound", None)
     yard.lessor = store.connect()
     assert yard.lessor.registry.repository(yard.repository.id).term == 1
 

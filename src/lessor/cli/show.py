@@ -34,10 +34,11 @@ _ENDS = {
     "cancelled": "cancelled",
     "lapsed": "its time ran out",
     "gone": "its process was proved gone",
+    "rewound": "the store was restored",
     "forced": "taken by a person",
     "granted": "its turn came",
 }
-_PROOFS = {"reboot": "the machine restarted", "rewound": "the store was restored"}
+_PROOFS = {"reboot": "the machine restarted"}
 
 
 @command("show")

@@ -48,6 +48,7 @@ class LeaseEnd(StrEnum):
     CANCELLED = "cancelled"
     LAPSED = "lapsed"
     GONE = "gone"  # the host's own witness proved the process tree gone
+    REWOUND = "rewound"  # the store was restored or promoted; its holder may live and not know
     FORCED = "forced"  # a person, with a reason and what was checked
     GRANTED = "granted"  # a reservation or a hold whose task got its lease
 

@@ -14,8 +14,10 @@ from lessor.model.lease import LeaseEnd
 from lessor.model.lifecycle import TaskEvent
 from lessor.model.task import Effects
 
-UNCHARGED = frozenset({LeaseEnd.GONE, LeaseEnd.RELEASED, LeaseEnd.FORCED, LeaseEnd.ASKED})
-"""Ends that spend no attempt: a person's stop, a reboot, a killed process, a question."""
+UNCHARGED = frozenset(
+    {LeaseEnd.GONE, LeaseEnd.REWOUND, LeaseEnd.RELEASED, LeaseEnd.FORCED, LeaseEnd.ASKED}
+)
+"""Ends that spend no attempt: a person's stop, a reboot, a killed process, a lost store, a question."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,25 +12,34 @@ from lessor.model.task import Effects
 from lessor.service.rows import LapsedRow, LockedRow, pack, pack_facts
 from lessor.store import Transaction
 
+REWOUND = "rewound"
+"""What stands in a live lease's `proof` when the store was restored or promoted: no proof of a death."""
+
 
 def end_lapsed(tx: Transaction, rows: Sequence[LapsedRow]) -> list[int]:
     """End leases that this transaction found run out and locked; the tasks' rows.
 
-    A lease whose holder is proved gone (`proof`) spends no attempt.
+    A lease whose holder is proved gone (`proof`) spends no attempt, nor does one of a store that was
+    rewound.
     """
     ends = []
     for row in rows:
         if row.kind != LeaseKind.LEASE:
             ends.append(_plain_end(row))
             continue
-        reason = LeaseEnd.GONE if row.proof else LeaseEnd.LAPSED
+        reason = _reason(row.proof)
+        proof = row.proof if reason is LeaseEnd.GONE else None
         rule = decide_recovery(ended_lease(row, end=reason))
-        facts = {"expired_ms": row.expires_ms, "proof": row.proof}
-        ends.append(
-            end_row(row, reason=reason, rule=rule, now=row.now, proof=row.proof, facts=facts)
-        )
+        facts = {"expired_ms": row.expires_ms, "proof": proof}
+        ends.append(end_row(row, reason=reason, rule=rule, now=row.now, proof=proof, facts=facts))
     tx.rows("end_leases", rows=pack(ends), at_ms=max(row.now for row in rows))
     return [row.task_id for row in rows if row.kind == LeaseKind.LEASE]
+
+
+def _reason(proof: str | None) -> LeaseEnd:
+    if proof == REWOUND:
+        return LeaseEnd.REWOUND
+    return LeaseEnd.GONE if proof else LeaseEnd.LAPSED
 
 
 def ended_lease(

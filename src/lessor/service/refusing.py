@@ -18,6 +18,7 @@ _WHY = {
     LeaseEnd.ASKED: "it waits for a person",
     LeaseEnd.CANCELLED: "a person cancelled the task",
     LeaseEnd.GONE: "its process was proved gone",
+    LeaseEnd.REWOUND: "the store was restored, and what it had granted is over",
     LeaseEnd.FORCED: "a person released it by force",
 }
 

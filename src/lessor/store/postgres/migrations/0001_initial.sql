@@ -361,7 +361,7 @@ CREATE FUNCTION lessor.lease_is_sound() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   broken text := CASE
     WHEN NEW.kind NOT IN ('lease', 'reservation', 'hold', 'shadow') THEN 'lease_kind_check'
-    WHEN NEW.end_reason NOT IN ('completed', 'failed', 'released', 'asked', 'cancelled', 'lapsed', 'gone', 'forced', 'granted') THEN 'lease_end_reason_check'
+    WHEN NEW.end_reason NOT IN ('completed', 'failed', 'released', 'asked', 'cancelled', 'lapsed', 'gone', 'rewound', 'forced', 'granted') THEN 'lease_end_reason_check'
     WHEN NEW.drained NOT IN (0, 1) THEN 'lease_drained_check'
     WHEN NEW.expires_ms > NEW.max_until_ms THEN 'lease_deadline_within_hold'
     WHEN (NEW.ended_ms IS NULL) <> (NEW.end_reason IS NULL) THEN 'lease_ended_with_reason'

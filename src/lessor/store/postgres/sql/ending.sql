@@ -146,7 +146,7 @@ WITH x AS MATERIALIZED (
 ), ended AS (
   UPDATE lessor.lease AS l
   SET ended_ms = :at_ms, end_reason = x.reason, end_digest = x.digest, result = x.result,
-    proof = coalesce(x.proof, l.proof), drained = CASE WHEN l.repository_id = 0 THEN 1 ELSE 0 END
+    proof = CASE WHEN x.reason = 'rewound' THEN NULL ELSE coalesce(x.proof, l.proof) END, drained = CASE WHEN l.repository_id = 0 THEN 1 ELSE 0 END
   FROM x WHERE l.id = x.lease_id AND l.ended_ms IS NULL
   RETURNING l.id, l.epoch
 ), moved AS (

@@ -203,7 +203,7 @@ CREATE TABLE lease (
   environment_id INTEGER,
   renew_request TEXT,
   ended_ms INTEGER,
-  end_reason TEXT CHECK (end_reason IN ('completed', 'failed', 'released', 'asked', 'cancelled', 'lapsed', 'gone', 'forced', 'granted')),
+  end_reason TEXT CHECK (end_reason IN ('completed', 'failed', 'released', 'asked', 'cancelled', 'lapsed', 'gone', 'rewound', 'forced', 'granted')),
   end_digest TEXT,
   acknowledged_ms INTEGER,
   proof TEXT,

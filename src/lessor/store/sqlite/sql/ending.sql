@@ -78,7 +78,7 @@ SELECT l.id, l.task_id, l.epoch, x.value
 FROM json_each(:rows) AS x JOIN lease AS l ON l.id = x.value ->> 'lease_id'
 WHERE l.ended_ms IS NULL;
 UPDATE lease SET ended_ms = :at_ms, end_reason = p.asked ->> 'reason', end_digest = p.asked ->> 'digest',
-  result = p.asked ->> 'result', proof = coalesce(p.asked ->> 'proof', lease.proof),
+  result = p.asked ->> 'result', proof = CASE WHEN p.asked ->> 'reason' = 'rewound' THEN NULL ELSE coalesce(p.asked ->> 'proof', lease.proof) END,
   drained = CASE WHEN repository_id = 0 THEN 1 ELSE 0 END
 FROM picked AS p WHERE lease.id = p.lease_id;
 UPDATE task SET status = p.asked ->> 'status', charged = task.charged + (p.asked ->> 'charge'),
