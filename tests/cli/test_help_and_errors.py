@@ -174,8 +174,23 @@ def test_a_full_output_is_an_error_not_a_traceback(person: Person) -> None:
             check=False,
         )
     assert done.returncode == 1
-    assert b"No space left" in done.stderr
+    assert b"The answer couldn't be written: No space left" in done.stderr
     assert b"Traceback" not in done.stderr
+
+
+def test_a_refusal_keeps_its_exit_code_where_standard_error_is_full(person: Person) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            person.command("show", "99"),
+            cwd=person.cwd,
+            env=person.environment(),
+            stdout=full,
+            stderr=full,
+            check=False,
+        )
+    assert done.returncode == 5
 
 
 @pytest.mark.parametrize(

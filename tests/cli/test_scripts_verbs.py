@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import stat
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
+import pytest
 from person import KEY, Person, names
 
 from lessor.ids import new_request_id, new_token
@@ -115,8 +119,9 @@ def test_a_lease_whose_token_cant_be_kept_is_given_back(person: Person) -> None:
     (person.state / "leases").write_text("in the way")
     for command in (["claim"], ["acquire", "--scope", "web"], ["hold", "web"]):
         refused = person.run(*command)
-        assert refused.code == 1
+        assert refused.code == 75
         assert str(person.state / "leases") in refused.err
+        assert "The lease was given back" in refused.err
         assert person.ok("list", "--leases", "-o", "json").json == []
     (person.state / "leases").unlink()
     assert person.claim()["title"] == "a"
@@ -264,3 +269,38 @@ def test_a_lease_id_never_leads_out_of_the_tokens_directory(person: Person) -> N
 def _claimed(person: Person, title: str = "a task") -> dict[str, object]:
     number = person.add(title)["number"]
     return person.claim("--task", str(number))
+
+
+GRANTING = [("claim", "-o", "json"), ("claim",), ("acquire", "--scope", "docs"), ("hold", "docs")]
+
+
+@pytest.mark.parametrize("command", GRANTING, ids=" ".join)
+@pytest.mark.parametrize(("output", "code"), [("full", 1), ("closed pipe", 141)])
+def test_a_lease_whose_id_reached_nobody_is_told_on_standard_error(
+    person: Person, command: tuple[str, ...], output: str, code: int
+) -> None:
+    person.add("a task")
+    if output == "full":
+        if not Path("/dev/full").exists():
+            pytest.skip("no /dev/full here")
+        descriptor = os.open("/dev/full", os.O_WRONLY)
+    else:
+        reading, descriptor = os.pipe()
+        os.close(reading)
+    done = subprocess.run(
+        person.command(*command),
+        cwd=person.cwd,
+        env=person.environment(),
+        stdout=descriptor,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(descriptor)
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+    (lease,) = person.ok("list", "--leases", "-o", "json").json
+    assert f"You hold {lease['leaseId']}" in done.stderr
+    if "json" in command:
+        assert json.loads(done.stderr)["facts"]["leases"] == [lease["leaseId"]]
+    person.ok("release", lease["leaseId"])

@@ -11,6 +11,7 @@ from lessor.cli.ad_hoc import end_lapsed
 from lessor.cli.finding import find_task, lease_named, path_from_top
 from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, duration_option, pass_invocation
+from lessor.cli.outlet import heard
 from lessor.cli.phrases import next_lines, title_line
 from lessor.cli.records import grant_record, lease_record, workspace_name
 from lessor.cli.text import Line, Piece, Tone, wrap
@@ -78,7 +79,8 @@ def claim(
     )
     grants = invocation.lessor.leases.claim(request, wait_ms=wait_ms or 0)
     keep_granted(invocation, [grant.holder for grant in grants])
-    _answer_claim(invocation, grants, name)
+    with heard(grants):
+        _answer_claim(invocation, grants, name)
     return 0 if grants else NOTHING_TO_CLAIM
 
 
@@ -119,7 +121,8 @@ def acquire(
     )
     keep_granted(invocation, [grant.holder])
     record = grant_record(grant, repo=standing.key or None, agent=name)
-    invocation.answer(record, lambda: _acquired_lines(grant))
+    with heard([grant]):
+        invocation.answer(record, lambda: _acquired_lines(grant))
 
 
 @command("renew")

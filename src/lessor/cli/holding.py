@@ -12,6 +12,7 @@ from lessor.cli.ending import give_back
 from lessor.cli.finding import holders_of, lease_named, path_from_top
 from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, duration_option, pass_invocation
+from lessor.cli.outlet import heard
 from lessor.cli.phrases import next_lines
 from lessor.cli.records import grant_record
 from lessor.cli.text import Line, Piece, Tone
@@ -49,7 +50,8 @@ def hold(invocation: Invocation, *, paths: tuple[str, ...], for_ms: int, reason:
     )
     keep_granted(invocation, [grant.holder])
     record = grant_record(grant, repo=standing.key or None, agent=invocation.person)
-    invocation.answer(record, lambda: _held_lines(invocation, grant))
+    with heard([grant]):
+        invocation.answer(record, lambda: _held_lines(invocation, grant))
 
 
 @command("drop")

@@ -17,11 +17,12 @@ import click
 from lessor.cli.commands import Commands
 from lessor.cli.invocation import Invocation
 from lessor.cli.options import pass_invocation, shared_options
+from lessor.cli.outlet import PIPE_CLOSED, UnheardError, failure, open_outlet, unwritten
+from lessor.cli.problem import problem_of, report
 from lessor.errors import LessorError
 
 OK = 0
 INTERRUPTED = 128 + signal.SIGINT
-PIPE_CLOSED = 128 + 13
 
 COMPLETE = "_LESSOR_COMPLETE"
 _NAME = "lessor"
@@ -49,6 +50,7 @@ def root(ctx: click.Context, invocation: Invocation, *, watch: bool) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
     _open_closed_streams()
+    sys.stdout = open_outlet(sys.stdout)
     sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
 
 
@@ -67,20 +69,23 @@ def _nowhere() -> TextIO:
 
 def run(arguments: list[str]) -> int:
     """Run one command; its exit code."""
+    code: object = OK
     try:
         code = _invoke(arguments)
         sys.stdout.flush()
     except (KeyboardInterrupt, click.Abort):
         return INTERRUPTED
-    except BrokenPipeError:
-        # Nobody reads any more: say nothing, and let the interpreter flush into nothing.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return PIPE_CLOSED
+    except UnheardError as unheard:
+        return report(unheard.problem, arguments)
     except (LessorError, click.ClickException, OSError) as error:
-        from lessor.cli.problem import report
-
-        return report(error, arguments)
-    return code if isinstance(code, int) else OK
+        if failure() is None or not isinstance(error, OSError):
+            return report(problem_of(error), arguments)
+    failed = failure()
+    if failed is None:
+        return code if isinstance(code, int) else OK
+    problem = unwritten(failed)
+    # Of a reader that went away nobody wants to hear.
+    return problem.exit_code if problem.exit_code == PIPE_CLOSED else report(problem, arguments)
 
 
 def _invoke(arguments: list[str]) -> object:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,13 +52,13 @@ class Problem:
         }
 
 
-def report(error: LessorError | click.ClickException | OSError, arguments: Sequence[str]) -> int:
+def report(problem: Problem, arguments: Sequence[str]) -> int:
     """Write what went wrong to standard error, in the format that was asked for; the exit code."""
-    problem = problem_of(error)
-    if asked_format(arguments) is Format.TABLE:
-        write_lines(problem.lines(), sys.stderr)
-    else:
-        write_json(problem.record(), indent=None, stream=sys.stderr)
+    with suppress(OSError):  # then the exit code is all that can be said
+        if asked_format(arguments) is Format.TABLE:
+            write_lines(problem.lines(), sys.stderr)
+        else:
+            write_json(problem.record(), indent=None, stream=sys.stderr)
     return problem.exit_code
 
 

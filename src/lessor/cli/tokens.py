@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lessor.cli.invocation import Invocation
-from lessor.errors import ConflictError, DeniedError, LeaseLostError
+from lessor.errors import ConflictError, DeniedError, HostError, LeaseLostError
 from lessor.model.lease import Holder
 from lessor.runner.lease_file import forget_holder, lease_file, read_holder, write_holder
 
@@ -30,15 +30,22 @@ def keep_granted(invocation: Invocation, holders: Sequence[Holder]) -> None:
     """Write the tokens of leases that were just granted; what can't be kept is given back.
 
     Raises:
-        OSError: a file can't be written; without it nobody could renew or end its lease.
+        HostError: a file can't be written; without it nobody could renew or end its lease.
     """
     for place, holder in enumerate(holders):
         try:
             keep_token(invocation, holder)
-        except OSError:
+        except OSError as error:
             for lost in holders[place:]:
                 invocation.lessor.leases.release(lost, reason="its token couldn't be written")
-            raise
+            folder = invocation.settings.tokens_dir
+            raise HostError(
+                f"The token of {holder.lease} can't be kept in {folder}: {error.strerror}. "
+                "The lease was given back.",
+                next_step=f"Check free space and rights of {folder}, then try again.",
+                lease=holder.lease,
+                path=str(folder),
+            ) from error
 
 
 def forget_token(invocation: Invocation, lease: str) -> None:
