@@ -13,7 +13,7 @@ from lessor.model.grant import ClaimRequest, Grant, Reach
 from lessor.model.lease import HEARTBEAT_TERMS, MANUAL_TERMS, YEAR, LeaseTerms, terms_for
 from lessor.model.worker import Worker
 from lessor.service.branches import is_taken
-from lessor.service.claiming import claim_free, claim_locked, claim_next
+from lessor.service.claiming import claim_locked
 from lessor.service.lapsing import end_lapsed
 from lessor.service.marks import START, Marks
 from lessor.service.naming import Naming
@@ -30,6 +30,7 @@ from lessor.service.rows import (
     WorkerRow,
     pack,
 )
+from lessor.service.short_claims import claim_free, claim_next
 from lessor.service.wish import Claim
 from lessor.service.wording import check_count, check_name, check_text
 from lessor.store import Call, LongWay, Row, Store, Transaction

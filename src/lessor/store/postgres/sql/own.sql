@@ -37,7 +37,7 @@ WITH c AS MATERIALIZED (
   INSERT INTO lessor.lease (
     id, kind, repository_id, task_id, epoch, worker_id, token_hash, fence, term, ttl_ms, granted_ms,
     renewed_ms, expires_ms, max_until_ms, queue, agent, agent_kind, limit_key, label)
-  SELECT u.lease_id, 'lease', 0, u.id, u.epoch, :worker_id, :token_hashes::json ->> u.ord::int, 0, 0, :ttl_ms,
+  SELECT u.lease_id, 'lease', 0, u.id, u.epoch, :worker_id, (ARRAY(SELECT json_array_elements_text(:token_hashes::json)))[u.ord + 1], 0, 0, :ttl_ms,
     u.now, u.now, u.expires_ms, u.max_until_ms, :queue, :agent, :kind, u.limit_key, u.label
   FROM u
 ), e AS (
