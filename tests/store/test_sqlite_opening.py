@@ -341,21 +341,53 @@ def test_a_full_disk_refuses_and_loses_nothing(tmp_path: Path) -> None:
     lessor.close()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
-def test_a_full_file_system_refuses_and_loses_nothing(tmp_path: Path) -> None:
-    small = tmp_path / "small"
+@contextmanager
+def small_disk(small: Path, *, size: str) -> Iterator[None]:
+    """A file system of its own at `small`."""
     small.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=900k", "tmpfs", str(small)],
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(small)],
         capture_output=True,
         check=False,
     )
     if mounted.returncode:
         pytest.skip("this machine lets nobody mount")
     try:
-        _fill(small)
+        yield
     finally:
         subprocess.run(["umount", "-l", str(small)], check=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+def test_a_full_file_system_refuses_and_loses_nothing(tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    with small_disk(small, size="900k"):
+        _fill(small)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+@pytest.mark.parametrize("free_kb", [0, 4, 8, 12, 16, 40, 100, 250])
+def test_a_store_that_has_no_room_to_be_made_names_the_full_file_system(
+    tmp_path: Path, free_kb: int
+) -> None:
+    """Also where SQLite says "disk I/O error": of its shared memory it does."""
+    small = tmp_path / "small"
+    with small_disk(small, size="512k"):
+        fill = small / "fill"
+        fill.write_bytes(b"x" * (512 - free_kb) * 1024)
+
+        def make() -> None:
+            connect(f"sqlite://{small}/store/lessor.db").registry.add_repository("shop")
+
+        with pytest.raises(StoreUnavailableError, match="The disk is full") as refused:
+            make()
+        assert refused.value.facts["mount"] == str(small)
+        assert f"Free some space on {small}" in refused.value.next_step
+        fill.unlink()
+        lessor = connect(f"sqlite://{small}/store/lessor.db")
+        lessor.registry.add_repository("shop")
+        assert lessor.store.check() == []
+        lessor.close()
 
 
 def _fill(small: Path) -> None:

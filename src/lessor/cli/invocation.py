@@ -6,6 +6,7 @@ no repository runs outside of one.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
@@ -55,10 +56,7 @@ class Invocation:
         try:
             return host_id(self.settings.state_dir)
         except OSError as error:
-            raise StoreUnavailableError(
-                f"{self.settings.state_dir} can't be used: {error.strerror}.",
-                next_step="Check that it is yours to write, or set LESSOR_STATE_DIR.",
-            ) from error
+            raise _unusable(self.settings.state_dir, error) from error
 
     @cached_property
     def lessor(self) -> Lessor:
@@ -162,3 +160,13 @@ class Invocation:
         """Give up the store's connection, if it was opened."""
         if "lessor" in self.__dict__:
             self.lessor.close()
+
+
+def _unusable(state_dir: Path, error: OSError) -> StoreUnavailableError:
+    full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+    step = "Free some space there" if full else "Check that it is yours to write"
+    return StoreUnavailableError(
+        f"{state_dir} can't be used: {error.strerror}.",
+        next_step=f"{step}, or set LESSOR_STATE_DIR.",
+        state_dir=str(state_dir),
+    )

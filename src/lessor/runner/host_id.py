@@ -31,11 +31,13 @@ def host_id(state: Path) -> str:
 def _offer(path: Path, own: str) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f".{own}")
-    draft.write_text(f"{own}\n")
-    # A link appears with its whole content or not at all, and only the first one succeeds.
-    with suppress(FileExistsError):
-        os.link(draft, path)
-    draft.unlink()
+    try:
+        draft.write_text(f"{own}\n")
+        # A link appears with its whole content or not at all, and only the first one succeeds.
+        with suppress(FileExistsError):
+            os.link(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def _machine_id() -> bytes:

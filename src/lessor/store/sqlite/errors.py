@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import apsw
 
 from lessor.errors import (
@@ -12,6 +14,7 @@ from lessor.errors import (
     StoreError,
     StoreUnavailableError,
 )
+from lessor.store.sqlite.place import full, is_full
 
 _UNAVAILABLE = (
     apsw.FullError,
@@ -41,12 +44,8 @@ def translate(error: apsw.Error, *, path: str) -> LessorError:
                 next_step="Report this with `lessor doctor`.",
                 constraint=name,
             )
-        case apsw.FullError():
-            return StoreUnavailableError(
-                f"The disk of {path} is full; nothing was changed.",
-                next_step="Free some space and try again.",
-                store=path,
-            )
+        case _ if _is_full(error, path):
+            return full(Path(path))
         case apsw.CorruptError() | apsw.NotADBError():
             return StoreCorruptError(
                 f"{path} is damaged or no Lessor store: {text}.",
@@ -61,3 +60,9 @@ def translate(error: apsw.Error, *, path: str) -> LessorError:
             )
         case _:
             return StoreError(f"SQLite: {text}.", next_step="Run `lessor doctor`.", store=path)
+
+
+def _is_full(error: apsw.Error, path: str) -> bool:
+    if isinstance(error, apsw.IOError | apsw.CantOpenError):  # so it says where shared memory is
+        return is_full(Path(path))
+    return isinstance(error, apsw.FullError)

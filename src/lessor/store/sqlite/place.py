@@ -39,6 +39,8 @@ NETWORK = frozenset(
     }
 )
 MOUNTS = Path("/proc/self/mountinfo")
+NEEDED = 128 * 1024
+"""Bytes without which SQLite can't open a file: its shared memory alone takes 32 kB."""
 _POINT = 4  # the field of a mount's place
 _ESCAPED = re.compile(rb"\\([0-7]{3})")
 
@@ -153,8 +155,50 @@ class WriterLock:
 
 def unavailable(path: Path, error: OSError) -> LessorError:
     """The system's refusal to open or write `path`, and what to do."""
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return full(path)
     return StoreUnavailableError(
         f"{path} can't be opened: {error.strerror}.",
         next_step="Check that the folder exists and is yours to write, or give --store.",
         store=str(path),
     )
+
+
+def full(path: Path) -> StoreUnavailableError:
+    """The refusal of a write for which there is no room: names the file system that is full."""
+    mount = mount_point(path)
+    return StoreUnavailableError(
+        f"The disk is full: {mount} has no room for {path}. Nothing was changed.",
+        next_step=f"Free some space on {mount} and try again, or name another place: --store.",
+        store=str(path),
+        mount=str(mount),
+        free_bytes=free_bytes(path),
+    )
+
+
+def is_full(path: Path) -> bool:
+    """Whether the file system of `path` has too little room left for SQLite to open anything."""
+    free = free_bytes(path)
+    return free is not None and free < NEEDED
+
+
+def free_bytes(path: Path) -> int | None:
+    """What is free for this user where `path` lies; 0 also where no file more can be made."""
+    try:
+        found = os.statvfs(_folder(path))
+    except OSError:
+        return None
+    if found.f_files and not found.f_favail:
+        return 0
+    return found.f_bavail * found.f_frsize
+
+
+def mount_point(path: Path) -> Path:
+    """The top of the file system that `path` lies on."""
+    folder = _folder(path).resolve()
+    return next(place for place in (folder, *folder.parents) if os.path.ismount(place))
+
+
+def _folder(path: Path) -> Path:
+    """The nearest directory on the way to `path` that is there."""
+    return next(place for place in path.absolute().parents if place.is_dir())
