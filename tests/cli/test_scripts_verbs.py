@@ -304,3 +304,35 @@ def test_a_lease_whose_id_reached_nobody_is_told_on_standard_error(
     if "json" in command:
         assert json.loads(done.stderr)["facts"]["leases"] == [lease["leaseId"]]
     person.ok("release", lease["leaseId"])
+
+
+@pytest.mark.parametrize(
+    "command", [("claim",), ("acquire", "--scope", "docs"), ("hold", "docs"), ("sweep-stale",)]
+)
+def test_a_token_that_a_crash_left_goes_once_its_lease_is_over(
+    person: Person, command: tuple[str, ...]
+) -> None:
+    over = _claimed(person, "over")
+    person.ok("force-release", str(over["number"]), "--reason", "stuck", "--checked", "no process")
+    person.ok("cancel", str(over["number"]))
+    lives = person.ok("hold", "web", "-o", "json").json
+    tokens = person.state / "leases"
+    own = lives["leaseId"]
+    elsewhere = tokens / f"{own[:8]}{'y' if own[8] == 'x' else 'x'}{own[9:]}.json"
+    elsewhere.write_text("{}")
+    draft = tokens / f".{own}.json.abcd1234"
+    draft.write_text("{}")
+    other = tokens / "notes.txt"
+    other.write_text("mine")
+    left = tokens / f"{over['leaseId']}.json"
+    assert left.exists()
+    person.run(*command)
+    assert left.exists(), "it may just have been written"
+    for path in tokens.iterdir():
+        os.utime(path, (0, 0))
+    person.run(*command)
+    assert not left.exists()
+    assert not draft.exists()
+    assert elsewhere.exists(), "a lease of another store"
+    assert other.exists()
+    person.ok("drop", "web")

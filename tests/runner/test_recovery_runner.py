@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 
 from run_rig import ADD, git
@@ -65,6 +66,30 @@ def test_the_workers_of_a_dead_run_are_retired(shop):
     by_hand = shop.lessor.registry.add_worker(NewWorker(agent="dana", host_id=shop.host.id))
     recover(shop.desk())
     assert [w.id for w in shop.lessor.registry.workers(host_id=shop.host.id)] == [by_hand.id]
+
+
+def test_a_run_removes_tokens_that_are_left_of_leases_that_are_over(shop):
+    """Killed before it had a workspace, a run leaves nothing else to find it by."""
+    shop.add()
+    shop.add("another")
+    worker = shop.lessor.registry.add_worker(NewWorker(agent="dana"))
+    over, lives_on = shop.lessor.leases.claim(
+        ClaimRequest(
+            worker=worker.id,
+            request_id=new_request_id(),
+            secret=new_token(),
+            repository=shop.repository,
+            wanted=2,
+        )
+    )
+    shop.lessor.leases.release(over.holder)
+    desk = shop.desk()
+    for grant in (over, lives_on):
+        write_holder(lease_file(desk.tokens_dir, grant.lease), grant.holder)
+        os.utime(lease_file(desk.tokens_dir, grant.lease), (0, 0))
+    recover(desk)
+    assert not lease_file(desk.tokens_dir, over.lease).exists()
+    assert lease_file(desk.tokens_dir, lives_on.lease).exists()
 
 
 def test_a_run_that_starts_at_once_waits_for_the_proof(shop):

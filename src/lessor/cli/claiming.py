@@ -16,7 +16,7 @@ from lessor.cli.phrases import next_lines, title_line
 from lessor.cli.records import grant_record, lease_record, workspace_name
 from lessor.cli.text import Line, Piece, Tone, wrap
 from lessor.cli.times import instant
-from lessor.cli.tokens import holding, keep_granted, keep_token
+from lessor.cli.tokens import forget_left_tokens, holding, keep_granted, keep_token
 from lessor.cli.workers import own_worker
 from lessor.errors import LeaseLostError
 from lessor.ids import new_request_id, new_token
@@ -77,6 +77,7 @@ def claim(
         ttl_ms=ttl_ms,
         max_hold_ms=max_hold_ms,
     )
+    forget_left_tokens(invocation)
     grants = invocation.lessor.leases.claim(request, wait_ms=wait_ms or 0)
     keep_granted(invocation, [grant.holder for grant in grants])
     with heard(grants):
@@ -107,6 +108,7 @@ def acquire(
     """Lease paths at once, without a queued task. Exits with 6 when somebody holds one of them."""
     standing = invocation.stand(register=True)
     end_lapsed(invocation, repository=standing.id)
+    forget_left_tokens(invocation)
     name = agent or invocation.person
     task = NewTask(
         title=title or f"{name}: {', '.join(scopes)}"[:200],
@@ -151,6 +153,7 @@ def sweep_stale(invocation: Invocation) -> None:
     standing = invocation.standing
     ended = invocation.lessor.leases.sweep(repository=standing.id)
     end_lapsed(invocation, repository=standing.id)
+    forget_left_tokens(invocation)
     invocation.answer_all(
         [lease_record(lease, repo=standing.key or None) for lease in ended],
         lambda: _swept_lines(ended),

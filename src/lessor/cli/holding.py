@@ -17,7 +17,7 @@ from lessor.cli.phrases import next_lines
 from lessor.cli.records import grant_record
 from lessor.cli.text import Line, Piece, Tone
 from lessor.cli.times import clock_time, lapse
-from lessor.cli.tokens import forget_token, holding, keep_granted, token_path
+from lessor.cli.tokens import forget_left_tokens, forget_token, holding, keep_granted, token_path
 from lessor.cli.workers import own_worker
 from lessor.errors import DeniedError, NotFoundError
 from lessor.model.grant import Grant
@@ -34,6 +34,7 @@ def hold(invocation: Invocation, *, paths: tuple[str, ...], for_ms: int, reason:
     """Keep paths to yourself: no agent gets them until you drop them or the time is up."""
     standing = invocation.stand(register=True)
     end_lapsed(invocation, repository=standing.id)
+    forget_left_tokens(invocation)
     task = NewTask(
         title=reason or f"held by {invocation.person}",
         queue=QUEUE,

@@ -12,8 +12,16 @@ from lessor.cli.invocation import Invocation
 from lessor.errors import ConflictError, DeniedError, HostError, LeaseLostError
 from lessor.model.lease import Holder
 from lessor.runner.lease_file import forget_holder, lease_file, read_holder, write_holder
+from lessor.runner.left_tokens import forget_left
 
-__all__ = ["forget_token", "holding", "keep_granted", "keep_token", "token_path"]
+__all__ = [
+    "forget_left_tokens",
+    "forget_token",
+    "holding",
+    "keep_granted",
+    "keep_token",
+    "token_path",
+]
 
 
 def token_path(invocation: Invocation, lease: str) -> Path:
@@ -51,6 +59,15 @@ def keep_granted(invocation: Invocation, holders: Sequence[Holder]) -> None:
 def forget_token(invocation: Invocation, lease: str) -> None:
     """Remove the token of a lease that is over."""
     forget_holder(token_path(invocation, lease))
+
+
+def forget_left_tokens(invocation: Invocation) -> None:
+    """Remove tokens that crashes left behind, of leases that are over."""
+    forget_left(
+        invocation.lessor.leases,
+        invocation.settings.tokens_dir,
+        now_ms=invocation.clock.wall_ms(),
+    )
 
 
 @contextmanager

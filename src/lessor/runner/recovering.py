@@ -9,6 +9,7 @@ from lessor.model.workspace import Workspace, WorkspaceState
 from lessor.runner.desk import Desk
 from lessor.runner.host import Presence
 from lessor.runner.lease_file import forget_holder, lease_file
+from lessor.runner.left_tokens import forget_left
 from lessor.runner.noting import NoteKind
 from lessor.runner.salvaging import keep, move
 from lessor.runner.witness import holder_presence, worker_presence
@@ -32,6 +33,7 @@ def recover(desk: Desk) -> int:
         if workspace.state in _UNSETTLED:
             found += _settle(desk, workspace)
     _retire_dead(desk)
+    forget_left(desk.lessor.leases, desk.tokens_dir, now_ms=desk.clock.wall_ms())
     return found
 
 
