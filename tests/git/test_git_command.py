@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lessor.errors import GitError, GitMissingError
-from lessor.git.command import require_git, run_git
+from lessor.git.command import pipe_git, require_git, run_git
 
 Git = Callable[..., str]
 
@@ -74,6 +74,28 @@ def test_a_failure_does_not_repeat_the_arguments(main: Path):
     assert "hunter2" not in str(refused.value)
 
 
+def test_one_command_feeds_another_however_much_it_says(main: Path):
+    many = b"HEAD\n" * 100_000  # more than both pipes hold
+    args = ["cat-file", "--batch-check=%(objectname)"]
+    said = pipe_git(args, args, cwd=main, git_dir=main / ".git", input=many)
+    assert said.lines == [run_git(["rev-parse", "HEAD"], cwd=main).text] * 100_000
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "blamed"),
+    [
+        (["cat-file", "-t", "nonsense"], ["patch-id"], "cat-file"),
+        (["log", "-p"], ["patch-id", "--nonsense"], "patch-id"),
+    ],
+)
+def test_of_two_commands_the_one_that_failed_is_named(
+    main: Path, first: list[str], second: list[str], blamed: str
+):
+    with pytest.raises(GitError) as refused:
+        pipe_git(first, second, cwd=main, git_dir=main / ".git", input=b"")
+    assert refused.value.facts["command"] == blamed
+
+
 def test_paths_are_literal(main: Path, git: Git):
     (main / "*.py").write_text("a star in its name")
     (main / "a.py").write_text("x")
@@ -99,8 +121,8 @@ def test_a_missing_directory_is_no_missing_git(tmp_path: Path):
 
 
 def test_an_old_git_is_refused(fake_git):
-    fake_git("echo git version 2.37.9")
-    with pytest.raises(GitMissingError, match=r"2\.38"):
+    fake_git("echo git version 2.38.9")
+    with pytest.raises(GitMissingError, match=r"2\.39"):
         require_git()
 
 

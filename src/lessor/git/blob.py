@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from lessor.git.command import DURABLY
 from lessor.git.layout import Layout
+from lessor.git.quoting import c_quoted
 
 LINK = "120000"
 GITLINK = "160000"
@@ -58,18 +59,10 @@ def hash_files(
         found[path] = said.text
     if files:
         filters = [] if as_committed else ["--no-filters"]
+        # --stdin-paths splits at line ends and has no -z, but reads quoted names.
         said = layout.git(
             [*hashing, *filters, "--stdin-paths"],
-            input=b"".join(_quoted(path) + b"\n" for path in files),
+            input=b"".join(c_quoted(path) + b"\n" for path in files),
         )
         found.update(zip(files, said.lines, strict=True))
     return found
-
-
-def _quoted(path: str) -> bytes:
-    # --stdin-paths splits at line ends and has no -z, but reads C-quoted names.
-    octets = (
-        chr(byte) if 0x20 < byte < 0x7F and byte not in b'"\\' else f"\\{byte:03o}"  # noqa: PLR2004 - printable ASCII
-        for byte in os.fsencode(path)
-    )
-    return f'"{"".join(octets)}"'.encode("ascii")

@@ -13,17 +13,19 @@ import os
 import re
 import signal
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from lessor.errors import GitError, GitMissingError
 
 DEFAULT_TIMEOUT_S = 120.0
 CHECKOUT_TIMEOUT_S = 900.0
 
-# merge-tree --write-tree and log --diff-merges=remerge are what the newest callers here need.
-OLDEST_GIT = (2, 38)
+# merge-tree --stdin and patch-id --verbatim are what the newest callers here need.
+OLDEST_GIT = (2, 39)
 
 # Where the machine keeps git's configuration is a fact like HOME, not part of a session.
 _KEPT_VARIABLES = frozenset({"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"})
@@ -106,21 +108,61 @@ def run_git(
     """
     command = ["git", *_options(git_dir, work_tree), *args]
     process = _start(command, cwd=cwd, env=_environment(env or {}))
-    try:
-        out, err = process.communicate(input, timeout=timeout_s)
-    except subprocess.TimeoutExpired as late:
-        _stop(process)
-        raise GitError(
-            f"git {_verb(args)} took longer than {timeout_s:g} s and was stopped.",
-            next_step="Look for a full disk or a slow file system, then try again.",
-            command=_verb(args),
-        ) from late
-    except BaseException:
-        _stop(process)
-        raise
-    result = GitResult(code=process.returncode, out=out, err=err)
+    result = _finish(process, input, args=args, timeout_s=timeout_s)
     if check and result.code != 0:
         raise failure(args, result)
+    return result
+
+
+def pipe_git(
+    first: Sequence[str],
+    second: Sequence[str],
+    *,
+    cwd: Path,
+    git_dir: Path,
+    input: bytes,  # noqa: A002 - as in run_git
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+) -> GitResult:
+    """Run `git first | git second` and return what the second said; `input` is for the first.
+
+    What goes from one to the other is never in this process's memory: the patches of a repository
+    may be larger than that.
+
+    Raises:
+        GitMissingError: There is no git to run.
+        GitError: One of them failed, or time ran out.
+    """
+    env = _environment({})
+    with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as complaint:
+        asked.write(input)
+        asked.seek(0)
+        reading, writing = os.pipe()
+        commands = [["git", *_options(git_dir, None), *args] for args in (first, second)]
+        try:
+            source = _start(
+                commands[0], cwd=cwd, env=env, stdin=asked, stdout=writing, stderr=complaint
+            )
+        finally:
+            os.close(writing)
+        try:
+            sink = _start(commands[1], cwd=cwd, env=env, stdin=reading)
+        except BaseException:
+            _stop(source)
+            raise
+        finally:
+            os.close(reading)
+        try:
+            result = _finish(sink, None, args=second, timeout_s=timeout_s)
+        except BaseException:
+            _stop(source)
+            raise
+        _finish(source, None, args=first, timeout_s=timeout_s)
+        complaint.seek(0)
+        begun = GitResult(code=source.returncode, out=b"", err=complaint.read())
+    # Where the second ended early, the first died of the closed pipe.
+    for args, ended in ((second, result), (first, begun)):
+        if ended.code != 0:
+            raise failure(args, ended)
     return result
 
 
@@ -176,7 +218,15 @@ def _environment(extra: Mapping[str, str]) -> dict[str, str]:
     return {**kept, **_FIXED_VARIABLES, **extra}
 
 
-def _start(command: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def _start(
+    command: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    stdin: int | IO[bytes] = subprocess.PIPE,
+    stdout: int | IO[bytes] = subprocess.PIPE,
+    stderr: int | IO[bytes] = subprocess.PIPE,
+) -> subprocess.Popen[bytes]:
     if not cwd.is_dir():
         raise GitError(f"{cwd} is no directory that git could run in.", directory=str(cwd))
     try:
@@ -185,9 +235,9 @@ def _start(command: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> subp
             command,
             cwd=cwd,
             env=env,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
             process_group=0,
         )
     except FileNotFoundError as missing:
@@ -196,6 +246,28 @@ def _start(command: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> subp
         ) from missing
     except OSError as refused:
         raise GitError(f"git couldn't be started: {refused.strerror}.") from refused
+
+
+def _finish(
+    process: subprocess.Popen[bytes],
+    input: bytes | None,  # noqa: A002 - as in run_git
+    *,
+    args: Sequence[str],
+    timeout_s: float,
+) -> GitResult:
+    try:
+        out, err = process.communicate(input, timeout=timeout_s)
+    except subprocess.TimeoutExpired as late:
+        _stop(process)
+        raise GitError(
+            f"git {_verb(args)} took longer than {timeout_s:g} s and was stopped.",
+            next_step="Look for a full disk or a slow file system, then try again.",
+            command=_verb(args),
+        ) from late
+    except BaseException:
+        _stop(process)
+        raise
+    return GitResult(code=process.returncode, out=out, err=err)
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

@@ -68,6 +68,16 @@ def branch_in_progress(git_dir: Path) -> str | None:
     return None if re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", name) else name
 
 
+def branch_at_head(git_dir: Path) -> str | None:
+    """The branch that a worktree's HEAD is on; None on a detached one, and in a reftable repository."""
+    try:
+        head = os.fsdecode((git_dir / "HEAD").read_bytes()).strip()
+    except OSError:
+        return None
+    prefix = f"ref: {BRANCHES}"
+    return head.removeprefix(prefix) if head.startswith(prefix) else None
+
+
 def progress_files(git_dir: Path) -> Iterator[Path]:
     """The files that say how far the operations in progress got, and what is still to do."""
     for name in (*_MARKERS, *_NOTES):

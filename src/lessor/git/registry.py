@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lessor.errors import WorktreeError
+from lessor.git.command import run_git
 from lessor.git.layout import entry_path
 from lessor.git.lock import file_lock
 from lessor.git.ownership import is_lessors
-from lessor.git.progress import branch_in_progress
+from lessor.git.progress import branch_at_head, branch_in_progress
 from lessor.git.refs import BRANCHES
 from lessor.git.repository import Repository
 
@@ -58,18 +59,25 @@ def list_worktrees(repo: Repository) -> list[Worktree]:
     Raises:
         GitError: Git can't list them.
     """
-    listed = repo.git(["worktree", "list", "--porcelain", "-z"]).out
-    git_dirs = dict(entries(repo.common_dir))
-    found: list[Worktree] = []
-    for record in listed.split(b"\0\0"):
-        fields = dict(_field(line) for line in record.split(b"\0") if line)
-        if not fields:
-            continue
-        path = Path(fields["worktree"])
-        git_dir = git_dirs.get(path) if found else repo.common_dir
-        if git_dir is not None:  # else it was removed since git listed it
-            found.append(_worktree(path, git_dir, fields))
-    return found
+    return _listed(repo.common_dir)
+
+
+def worktrees_of(common_dir: Path) -> list[tuple[Path, str | None]]:
+    """Every worktree's git directory with the branch that it is on, or that a rebase took off it.
+
+    Read from git's files, without a process; only a repository in the reftable format takes one,
+    as its HEAD files name no branch.
+
+    Raises:
+        GitError: Git can't list them.
+        OSError: A file that says how far a rebase got can't be read.
+    """
+    if (common_dir / "reftable").is_dir():
+        return [(tree.git_dir, tree.branch) for tree in _listed(common_dir)]
+    git_dirs = [common_dir, *(git_dir for _, git_dir in entries(common_dir))]
+    return [
+        (git_dir, branch_at_head(git_dir) or branch_in_progress(git_dir)) for git_dir in git_dirs
+    ]
 
 
 def find_linked(repo: Repository, path: Path) -> Worktree:
@@ -107,6 +115,22 @@ def entries(common_dir: Path) -> Iterator[tuple[Path, Path]]:
             yield entry_path(git_dir), git_dir
         except OSError:  # half made by a git that was killed: git doesn't list it either
             continue
+
+
+def _listed(common_dir: Path) -> list[Worktree]:
+    asked = ["worktree", "list", "--porcelain", "-z"]
+    listed = run_git(asked, cwd=common_dir, git_dir=common_dir).out
+    git_dirs = dict(entries(common_dir))
+    found: list[Worktree] = []
+    for record in listed.split(b"\0\0"):
+        fields = dict(_field(line) for line in record.split(b"\0") if line)
+        if not fields:
+            continue
+        path = Path(fields["worktree"])
+        git_dir = git_dirs.get(path) if found else common_dir
+        if git_dir is not None:  # else it was removed since git listed it
+            found.append(_worktree(path, git_dir, fields))
+    return found
 
 
 def _field(line: bytes) -> tuple[str, str]:

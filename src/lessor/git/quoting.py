@@ -1,0 +1,14 @@
+"""Names in git's own C quoting, for the inputs of git that have no `-z`."""
+
+from __future__ import annotations
+
+import os
+
+
+def c_quoted(name: str | os.PathLike[str]) -> bytes:
+    """`name` in double quotes, every byte that isn't plain ASCII as an escape."""
+    octets = (
+        chr(byte) if 0x20 < byte < 0x7F and byte not in b'"\\' else f"\\{byte:03o}"  # noqa: PLR2004 - printable ASCII
+        for byte in os.fsencode(name)
+    )
+    return f'"{"".join(octets)}"'.encode("ascii")
