@@ -75,12 +75,14 @@ REFUSALS: dict[str, frozenset[str]] = {
         "workspaces.get": "invalid not_found",
         "workspaces.of_task": "not_found",
         "workspaces.on_host": "invalid not_found",
-        "workspaces.note_salvage": "invalid not_found",
-        "workspaces.salvages": "not_found",
+        "salvages.note": "invalid not_found",
+        "salvages.of_task": "not_found",
+        "salvages.of_repository": "invalid not_found",
+        "salvages.drop": "invalid not_found",
     }.items()
 }
 
-GROUPS = ("registry", "tasks", "leases", "workspaces")
+GROUPS = ("registry", "tasks", "leases", "workspaces", "salvages")
 
 
 class UndeclaredRefusalError(AssertionError):

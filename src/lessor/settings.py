@@ -39,6 +39,11 @@ class Settings:
         return self.state_dir / "worktrees"
 
     @property
+    def salvage_dir(self) -> Path:
+        """Archives of salvaged files that git doesn't keep, readable by their owner alone."""
+        return self.state_dir / "salvage"
+
+    @property
     def runs_dir(self) -> Path:
         """A directory for each lease that an agent ran under: its brief and what it printed."""
         return self.state_dir / "runs"

@@ -20,6 +20,7 @@ from lessor.model.task import NewTask
 from lessor.model.worker import NewWorker
 from lessor.model.workspace import Workspace, WorkspaceState
 from lessor.service.lessor import Lessor
+from lessor.service.salvages import Salvaged
 
 PAGE = Path(__file__).parents[2] / "docs" / "refusals.md"
 NUL = "a\0b"
@@ -84,6 +85,13 @@ def reserve(yard: Yard, grant: Grant, **changed: str) -> Workspace:
     return workspaces.get(workspaces.reserve(grant.holder, **place))
 
 
+def saved(yard: Yard) -> Salvaged:
+    """Something that was saved."""
+    made = reserve(yard, yard.running())
+    yard.lessor.salvages.note(made, ref="r", archive=None, files=1)
+    return yard.lessor.salvages.of_task(made.task)[0]
+
+
 def gone(yard: Yard) -> Workspace:
     """One whose directory was removed."""
     made = reserve(yard, yard.running("w"))
@@ -101,9 +109,13 @@ cases(
         ),
         "workspaces.get": lambda y: y.lessor.workspaces.get(0),
         "workspaces.on_host": lambda y: y.lessor.workspaces.on_host(""),
-        "workspaces.note_salvage": lambda y: y.lessor.workspaces.note_salvage(
+        "salvages.note": lambda y: y.lessor.salvages.note(
             reserve(y, y.running()), ref=None, archive=None, files=-1
         ),
+        "salvages.of_repository": lambda y: y.lessor.salvages.of_repository(
+            y.repository.id, most=0
+        ),
+        "salvages.drop": lambda y: y.lessor.salvages.drop(saved(y), reason=NUL),
         "registry.add_repository": lambda y: y.lessor.registry.add_repository(""),
         "registry.add_checkout": lambda y: y.lessor.registry.add_checkout(
             y.repository.id, host_id=NUL, common_dir="/d"
@@ -169,10 +181,12 @@ cases(
         "workspaces.get": lambda y: y.lessor.workspaces.get(99),
         "workspaces.of_task": lambda y: y.lessor.workspaces.of_task("task_x"),
         "workspaces.on_host": lambda y: y.lessor.workspaces.on_host("h", repository="repo_x"),
-        "workspaces.note_salvage": lambda y: y.lessor.workspaces.note_salvage(
+        "salvages.note": lambda y: y.lessor.salvages.note(
             replace(reserve(y, y.running()), id=99), ref="r", archive=None, files=1
         ),
-        "workspaces.salvages": lambda y: y.lessor.workspaces.salvages("task_x"),
+        "salvages.of_task": lambda y: y.lessor.salvages.of_task("task_x"),
+        "salvages.of_repository": lambda y: y.lessor.salvages.of_repository("repo_x"),
+        "salvages.drop": lambda y: y.lessor.salvages.drop(replace(saved(y), n=9)),
         "registry.add_checkout": lambda y: y.lessor.registry.add_checkout(
             "repo_x", host_id="h", common_dir="/d"
         ),

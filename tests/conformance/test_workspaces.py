@@ -195,10 +195,10 @@ def test_they_are_listed_by_task_and_by_host(yard: Yard) -> None:
 def test_what_was_saved_is_listed_in_its_order(yard: Yard) -> None:
     grant = yard.running("src")
     made = reserve(yard, grant)
-    note = yard.lessor.workspaces.note_salvage
+    note = yard.lessor.salvages.note
     note(made, ref="refs/lessor/salvage/1/1/1", archive=None, files=2)
     note(made, ref=None, archive="/archive/1.tar", files=1)
-    saved = yard.lessor.workspaces.salvages(grant.task)
+    saved = yard.lessor.salvages.of_task(grant.task)
     assert [(s.epoch, s.n, s.ref, s.archive, s.files) for s in saved] == [
         (1, 1, "refs/lessor/salvage/1/1/1", None, 2),
         (1, 2, None, "/archive/1.tar", 1),
@@ -207,7 +207,7 @@ def test_what_was_saved_is_listed_in_its_order(yard: Yard) -> None:
 
 def test_what_two_save_at_once_has_a_number_each(yard: Yard) -> None:
     made = reserve(yard, yard.running("src"))
-    note = yard.lessor.workspaces.note_salvage
+    note = yard.lessor.salvages.note
     with ThreadPoolExecutor(2) as aside:
         with holding(yard, "SELECT * FROM task FOR UPDATE"):
             futures = [
@@ -216,9 +216,45 @@ def test_what_two_save_at_once_has_a_number_each(yard: Yard) -> None:
             until_waiting(yard, 2)
         for future in futures:
             future.result(timeout=30)
-    saved = yard.lessor.workspaces.salvages(made.task)
+    saved = yard.lessor.salvages.of_task(made.task)
     assert [s.n for s in saved] == [1, 2]
     assert {s.ref for s in saved} == {"a", "b"}
+
+
+def test_what_was_saved_is_listed_by_repository_the_newest_task_first(yard: Yard) -> None:
+    first, second = yard.running("src"), yard.running("docs")
+    for grant, path in ((first, "/trees/1-e1"), (second, "/trees/2-e1")):
+        made = reserve(yard, grant, path=path)
+        yard.lessor.salvages.note(made, ref=f"r{grant.number}", archive=None, files=1)
+    salvages = yard.lessor.salvages
+    repository = yard.lessor.tasks.task(first.task).repository
+    found = salvages.of_repository(repository)
+    assert [(s.task, s.ref, s.path) for s in found] == [
+        (second.task, f"r{second.number}", "/trees/2-e1"),
+        (first.task, f"r{first.number}", "/trees/1-e1"),
+    ]
+    assert [s.host_id for s in found] == ["host_1", "host_1"]
+    assert [s.task for s in salvages.of_repository(repository, most=1)] == [second.task]
+    other = yard.lessor.registry.add_repository("github.com/acme/other")
+    assert salvages.of_repository(other.id) == []
+
+
+def test_what_was_dropped_is_listed_no_more_and_its_number_never_again(yard: Yard) -> None:
+    grant = yard.running("src")
+    made = reserve(yard, grant)
+    salvages = yard.lessor.salvages
+    for ref in ("r1", "r2"):
+        salvages.note(made, ref=ref, archive=None, files=1)
+    last = salvages.of_task(grant.task)[-1]
+    salvages.drop(last, actor="dana", reason="seen")
+    assert [s.n for s in salvages.of_task(grant.task)] == [1]
+    assert yard.kinds(grant.task)[-1] == "dropped"
+    before = yard.store.contents()
+    with pytest.raises(NotFoundError):
+        salvages.drop(last)
+    assert yard.store.contents() == before
+    salvages.note(made, ref="r3", archive=None, files=1)
+    assert [s.n for s in salvages.of_task(grant.task)] == [1, 3]
 
 
 def test_what_isnt_there_is_said(yard: Yard) -> None:
@@ -244,7 +280,7 @@ def test_texts_that_cant_be_kept_are_refused_and_nothing_changes(yard: Yard, wro
         yard.lessor.workspaces.on_host(wrong)
     if wrong is not None:
         with pytest.raises(InvalidError):
-            yard.lessor.workspaces.note_salvage(made, ref=wrong, archive=None, files=1)
+            yard.lessor.salvages.note(made, ref=wrong, archive=None, files=1)
     assert yard.store.contents() == before
 
 
@@ -253,7 +289,7 @@ def test_what_is_no_workspace_is_refused(yard: Yard, wrong: object) -> None:
     with pytest.raises(InvalidError):
         yard.lessor.workspaces.move(wrong, S.DIRTY)
     with pytest.raises(InvalidError):
-        yard.lessor.workspaces.note_salvage(wrong, ref="r", archive=None, files=1)
+        yard.lessor.salvages.note(wrong, ref="r", archive=None, files=1)
 
 
 @pytest.mark.parametrize("wrong", ["gone for good", None, 5, "DIRTY"])
@@ -273,4 +309,4 @@ def test_a_number_that_isnt_one_is_refused(yard: Yard, wrong: object) -> None:
         yard.lessor.workspaces.adopt(grant.holder, wrong)
     if wrong != 0:
         with pytest.raises(InvalidError):
-            yard.lessor.workspaces.note_salvage(made, ref="r", archive=None, files=wrong)
+            yard.lessor.salvages.note(made, ref="r", archive=None, files=wrong)

@@ -48,7 +48,7 @@ def test_a_killed_agent_costs_no_attempt_and_the_next_one_goes_on_where_it_was(s
 def test_what_a_killed_agent_left_is_salvaged_before_anything_else(shop):
     task = shop.add()
     shop.run(f'if [ "$LESSOR_EPOCH" = 1 ]; then {DIE}; else rm half.txt; {ADD}; fi')
-    (saved,) = [s for s in shop.lessor.workspaces.salvages(task) if s.epoch == 1]
+    (saved,) = [s for s in shop.lessor.salvages.of_task(task) if s.epoch == 1]
     assert git(shop.root, "show", f"{saved.ref}:half.txt") == "half"
 
 
@@ -144,7 +144,7 @@ def test_a_cancel_reaches_the_agent_is_acknowledged_and_its_work_is_kept(shop):
     (lease,) = shop.lessor.leases.leases(task=task)
     assert lease.end == "cancelled"
     assert "acknowledged" in [entry.kind for entry in shop.lessor.tasks.history(task)]
-    (saved,) = shop.lessor.workspaces.salvages(task)
+    (saved,) = shop.lessor.salvages.of_task(task)
     assert git(shop.root, "show", f"{saved.ref}:half.txt") == "half"
     assert shop.notes.of(NoteKind.CANCELLED)
 
@@ -192,7 +192,7 @@ def test_asked_twice_a_run_stops_its_agents_and_keeps_everything(shop):
     assert (stopped.state, stopped.charged) == ("queued", 0)
     assert shop.ends(task) == ["released"]
     assert (shop.worktree(task) / "half.txt").read_text() == "half\n"
-    (saved,) = shop.lessor.workspaces.salvages(task)
+    (saved,) = shop.lessor.salvages.of_task(task)
     assert git(shop.root, "show", f"{saved.ref}:half.txt") == "half"
 
 
@@ -237,7 +237,7 @@ def test_a_killed_supervisor_proves_nothing_and_its_agent_is_ended(shop):
     (daemon_pid,) = [int(p.read_text()) for p in shop.state.glob("runs/*/outbox/daemon")]
     assert not lives(daemon_pid)
     assert not shop.notes.of(NoteKind.ADOPTED)
-    (saved,) = [s for s in shop.lessor.workspaces.salvages(task) if s.epoch == 1]
+    (saved,) = [s for s in shop.lessor.salvages.of_task(task) if s.epoch == 1]
     assert git(shop.root, "show", f"{saved.ref}:half.txt") == "half"
     with pytest.raises(AssertionError):
         shop.shown(task, "half.txt")

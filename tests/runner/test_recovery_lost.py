@@ -66,7 +66,7 @@ def test_the_next_epoch_starts_afresh_where_nothing_was_committed(shop):
 
 def test_what_the_frozen_agent_had_is_salvaged_untracked_files_too(shop):
     lost = Lost(shop)
-    saved = [s for s in shop.lessor.workspaces.salvages(lost.task) if s.epoch == 1]
+    saved = [s for s in shop.lessor.salvages.of_task(lost.task) if s.epoch == 1]
     assert git(shop.root, "show", f"{saved[0].ref}:half.txt") == "half"
     assert (shop.worktree(lost.task) / "half.txt").read_text() == "half\n"
     lost.wake_supervisor()
@@ -90,7 +90,7 @@ def test_a_zombies_late_commit_moves_no_branch_and_is_kept(shop):
     assert git(shop.root, "for-each-ref", "refs/heads") == before
     late = [
         s.ref
-        for s in shop.lessor.workspaces.salvages(lost.task)
+        for s in shop.lessor.salvages.of_task(lost.task)
         if "late.txt" in git(shop.root, "ls-tree", "--name-only", s.ref)
     ]
     assert late, "the zombie's commit isn't lost either"
@@ -154,7 +154,7 @@ def test_a_worktree_that_was_deleted_by_hand_is_made_anew_with_what_was_staged(s
         f'cd /; rm -rf "$LESSOR_WORKTREE"; kill -KILL $$; else {ADD}; fi'
     )
     assert shop.run(agent) == 0
-    refs = [s.ref for s in shop.lessor.workspaces.salvages(task) if s.epoch == 1]
+    refs = [s.ref for s in shop.lessor.salvages.of_task(task) if s.epoch == 1]
     assert git(shop.root, "show", f"{refs[0]}:half.txt") == "half"
 
 
@@ -169,7 +169,7 @@ def test_a_rebase_left_halfway_isnt_adopted(shop):
     assert shop.run(agent) == 0
     assert shop.shown(task, "c") == "1"
     assert not shop.notes.of(NoteKind.ADOPTED)
-    (ref,) = [s.ref for s in shop.lessor.workspaces.salvages(task) if s.epoch == 1]
+    (ref,) = [s.ref for s in shop.lessor.salvages.of_task(task) if s.epoch == 1]
     assert git(shop.root, "show", f"{ref}:d") == "2"
 
 

@@ -54,7 +54,7 @@ def test_the_next_run_adopts_the_worktree_and_goes_on(shop):
     assert shop.shown(task, "rest.txt") == "half"
     assert shop.notes.of(NoteKind.ADOPTED)
     assert (shop.worktree(task) / "deps" / "made").exists()
-    (saved,) = [s for s in shop.lessor.workspaces.salvages(task) if s.epoch == 1 and s.ref]
+    (saved,) = [s for s in shop.lessor.salvages.of_task(task) if s.epoch == 1 and s.ref]
     assert git(shop.root, "show", f"{saved.ref}:half.txt") == "half"
 
 
@@ -135,7 +135,7 @@ def test_without_a_reboot_a_dead_supervisor_proves_nothing(shop):
     assert shop.run(agent) == 0
     assert shop.ends(task) == ["lapsed", "completed"]
     assert not shop.notes.of(NoteKind.ADOPTED)
-    (saved,) = [s for s in shop.lessor.workspaces.salvages(task) if s.epoch == 1 and s.ref]
+    (saved,) = [s for s in shop.lessor.salvages.of_task(task) if s.epoch == 1 and s.ref]
     assert git(shop.root, "show", f"{saved.ref}:half.txt") == "half"
 
 

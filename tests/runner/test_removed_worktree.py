@@ -41,7 +41,7 @@ def test_a_removed_worktree_without_a_commit_says_so(shop):
 def test_what_was_staged_in_a_removed_worktree_is_saved(shop):
     task = shop.add()
     shop.run(f"echo half > half.txt; git add half.txt; {REMOVE['rm']}")
-    (saved,) = shop.lessor.workspaces.salvages(task)
+    (saved,) = shop.lessor.salvages.of_task(task)
     assert git(shop.root, "show", f"{saved.ref}:half.txt") == "half"
 
 

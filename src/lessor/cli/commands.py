@@ -79,6 +79,7 @@ COMMANDS: Mapping[str, Entry] = MappingProxyType(
         "hold": _in(Part.MORE, "holding:hold"),
         "drop": _in(Part.MORE, "holding:drop"),
         "list": _in(Part.MORE, "listing:list_"),
+        "salvage": _in(Part.MORE, "salvages:salvage"),
         "queue": _in(Part.MORE, "queues:queue"),
         "limit": _in(Part.MORE, "queues:limit"),
         "trust": _in(Part.MORE, "trusting:trust"),

@@ -33,6 +33,16 @@ def command(name: str, **more: Any) -> Callable[[Callable[..., Any]], click.Comm
     return click.command(name, cls=Command, **more)
 
 
+def group(name: str) -> Callable[[Callable[..., Any]], click.Group]:
+    """Make a group of commands out of a function that runs when none of them is called."""
+    return click.group(
+        name,
+        invoke_without_command=True,
+        params=shared_options(),
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+
 def shared_options() -> list[click.Parameter]:
     """-o, --repo and --store; they set the invocation, wherever on the line they stand."""
     return [

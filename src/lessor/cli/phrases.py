@@ -26,6 +26,18 @@ def title_line(number: int, title: str, after: Piece | str = "") -> Line:
     return [Piece(head, Tone.STRONG), fit(shown(title), room), gap, end]
 
 
+def bytes_text(size: int) -> str:
+    """A size as people read it: `812 B`, `1.2 MB`."""
+    if size < 1_000:  # noqa: PLR2004
+        return f"{size} B"
+    value = float(size)
+    for unit in ("kB", "MB", "GB"):
+        value /= 1_000
+        if value < 1_000:  # noqa: PLR2004
+            return f"{value:.1f} {unit}"
+    return f"{value / 1_000:.1f} TB"
+
+
 def paths_text(paths: Sequence[str]) -> str:
     """A lease's paths in few words."""
     if not paths:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from lessor.cli.invocation import Invocation
-from lessor.cli.options import Command, duration_option, pass_invocation
+from lessor.cli.options import Command, duration_option, group, pass_invocation
 from lessor.cli.phrases import next_lines
 from lessor.cli.text import Line, Piece, Tone, table
 from lessor.cli.times import lapse
@@ -16,11 +16,7 @@ from lessor.cli.times import lapse
 NO_LIMIT = "none"
 
 
-@click.group(
-    "queue",
-    invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+@group("queue")
 @click.pass_context
 def queue(ctx: click.Context) -> None:
     """List queues, pause and resume them, change their settings."""

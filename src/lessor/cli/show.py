@@ -80,12 +80,13 @@ def _record(
         "salvaged": [
             {
                 "epoch": saved.epoch,
+                "n": saved.n,
                 "ref": saved.ref,
                 "archive": saved.archive,
                 "files": saved.files,
                 "at": instant(saved.at_ms),
             }
-            for saved in invocation.lessor.workspaces.salvages(task.id)
+            for saved in invocation.lessor.salvages.of_task(task.id)
         ],
     }
 
@@ -234,10 +235,10 @@ def _end_text(lease: LeaseRecord, end: LeaseEnd | None) -> Piece:
 
 def _saved(invocation: Invocation, task: Task, width: int) -> list[Line]:
     lines: list[Line] = []
-    for saved in invocation.lessor.workspaces.salvages(task.id):
-        where = saved.ref or saved.archive or ""
+    for saved in invocation.lessor.salvages.of_task(task.id):
         files = f"{saved.files} file{'' if saved.files == 1 else 's'}" if saved.files else "commits"
-        text = f"{files} of epoch {saved.epoch} in {where}"
+        name = f"{task.number}/{saved.epoch}/{saved.n}"
+        text = f"{files} of epoch {saved.epoch}: lessor salvage show {name}"
         lines += _paragraph("" if lines else "saved", text, width)
     return lines
 

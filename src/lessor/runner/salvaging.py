@@ -115,12 +115,10 @@ def _record(desk: Desk, workspace: Workspace, saved: Salvage, tell: Tell) -> Non
     archive = str(saved.archive) if saved.archive is not None else None
 
     def note() -> bool:
-        known = {(s.ref, s.archive) for s in desk.lessor.workspaces.salvages(workspace.task)}
+        known = {(s.ref, s.archive) for s in desk.lessor.salvages.of_task(workspace.task)}
         if (saved.ref, archive) in known | {(None, None)}:
             return False
-        desk.lessor.workspaces.note_salvage(
-            workspace, ref=saved.ref, archive=archive, files=len(saved.files)
-        )
+        desk.lessor.salvages.note(workspace, ref=saved.ref, archive=archive, files=len(saved.files))
         return bool(saved.files)
 
     try:

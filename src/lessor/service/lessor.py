@@ -9,13 +9,14 @@ from lessor.service.claims import Claims
 from lessor.service.leases import Leases
 from lessor.service.naming import Naming
 from lessor.service.registry import Registry
+from lessor.service.salvages import Salvages
 from lessor.service.tasks import Tasks
 from lessor.service.workspaces import Workspaces
 from lessor.store import Store
 
 
 class Lessor:
-    """Operations in four groups; each opens one transaction and calls one rule.
+    """Operations in five groups; each opens one transaction and calls one rule.
 
     Args:
         policy: the delays between attempts, and how often the same error is tried.
@@ -25,7 +26,8 @@ class Lessor:
         registry: repositories, workers, queues and limits.
         tasks: submit, look, decide.
         leases: claim, renew, complete, give back, widen, look.
-        workspaces: where work lies, and what was saved of it.
+        workspaces: where work lies.
+        salvages: what was saved of them.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class Lessor:
             chance=chance or new_random(),
         )
         self.workspaces = Workspaces(store, self.naming)
+        self.salvages = Salvages(store, self.naming)
 
     def now_ms(self) -> int:
         """The store's clock, in milliseconds."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from lessor.errors import ConflictError, ConstraintError, InvalidError, LessorError, NotFoundError
 from lessor.model.label import MAX_EPOCH
@@ -16,20 +15,8 @@ from lessor.service.rows import LockedRow, pack_facts, unpack
 from lessor.service.wording import LONGEST_TEXT, check_count, check_note, check_text
 from lessor.store import Row, Store, Transaction
 
-MOST_FILES = 2**62
+MOST_WORKSPACES = 2**62
 _VERB = "given a workspace"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Salvaged:
-    """What was saved of a workspace: a reference, an archive, or both."""
-
-    epoch: int
-    n: int
-    ref: str | None
-    archive: str | None
-    files: int
-    at_ms: int
 
 
 class Workspaces:
@@ -83,11 +70,11 @@ class Workspaces:
         """
 
         def rule(tx: Transaction) -> int:
-            check_count(workspace, "number of a workspace", low=1, high=MOST_FILES)
+            check_count(workspace, "number of a workspace", low=1, high=MOST_WORKSPACES)
             row = lock_holder(tx, self._naming, holder)
             known = self._found(tx.rows("workspace", workspace_id=workspace), workspace)
             if known.task != holder.task:
-                raise self._missing(workspace)
+                raise missing_workspace(workspace)
             check_move(known.state, WorkspaceState.PRESENT)
             tx.rows(
                 "adopt_workspace",
@@ -123,7 +110,7 @@ class Workspaces:
                 next_step=f"One of: {', '.join(WorkspaceState)}.",
             )
         check_note(why, "reason")
-        _check_workspace(workspace)
+        check_workspace(workspace)
         # By path, whatever a path holds: only values of facts are escaped.
         kept = None if snapshot is None else json.dumps({p: list(m) for p, m in snapshot.items()})
 
@@ -148,7 +135,7 @@ class Workspaces:
 
     def get(self, workspace: int) -> Workspace:
         """The workspace of this number; NotFoundError otherwise."""
-        check_count(workspace, "number of a workspace", low=1, high=MOST_FILES)
+        check_count(workspace, "number of a workspace", low=1, high=MOST_WORKSPACES)
         return self._found(self._store.read("workspace", workspace_id=workspace), workspace)
 
     def of_task(self, task: str, *, gone: bool = False) -> list[Workspace]:
@@ -165,55 +152,10 @@ class Workspaces:
         rows = self._store.read("host_workspaces", host_id=host_id, repository_id=row)
         return [self._record(row) for row in rows]
 
-    def note_salvage(
-        self, workspace: Workspace, *, ref: str | None, archive: str | None, files: int
-    ) -> None:
-        """Record what was saved of a workspace.
-
-        Raises:
-            InvalidError: a text can't be kept, or `files` is no count.
-            NotFoundError: there is no such workspace.
-        """
-        _check_workspace(workspace)
-        for value, what in ((ref, "reference"), (archive, "archive")):
-            if value is not None:
-                check_text(value, what, longest=LONGEST_TEXT, empty=False)
-        check_count(files, "number of files", low=0, high=MOST_FILES)
-
-        def rule(tx: Transaction) -> None:
-            known = self._found(tx.rows("workspace", workspace_id=workspace.id), workspace.id)
-            kept = replace(known, epoch=workspace.epoch)
-            # The event locks the task's row: of two at once each has a number of its own.
-            self._event(tx, kept, kind="salvaged", ref=ref, archive=archive, files=files)
-            tx.rows(
-                "add_salvage",
-                task_id=self._naming.task_row(known.task),
-                epoch=workspace.epoch,
-                ref=ref,
-                archive=archive,
-                files=files,
-            )
-
-        self._store.write(rule)
-
-    def salvages(self, task: str) -> list[Salvaged]:
-        """What was saved of a task's workspaces, oldest first."""
-        rows = self._store.read("salvages", task_id=self._naming.task_row(task))
-        return [
-            Salvaged(epoch=epoch, n=n, ref=ref, archive=archive, files=files, at_ms=at_ms)
-            for _, epoch, n, ref, archive, files, at_ms in rows
-        ]
-
     def _found(self, rows: Sequence[Row], workspace: int) -> Workspace:
         if not rows:
-            raise self._missing(workspace)
+            raise missing_workspace(workspace)
         return self._record(rows[0])
-
-    @staticmethod
-    def _missing(workspace: int) -> NotFoundError:
-        return NotFoundError(
-            f"There is no workspace {workspace}.", next_step="List them: lessor doctor."
-        )
 
     def _record(self, row: Row) -> Workspace:
         number, task, epoch, host_id, path, branch, base, state, snapshot, at_ms = row
@@ -269,10 +211,18 @@ class Workspaces:
         )
 
 
-def _check_workspace(workspace: object) -> None:
+def missing_workspace(workspace: int) -> NotFoundError:
+    """The refusal of a number that no workspace has."""
+    return NotFoundError(
+        f"There is no workspace {workspace}.", next_step="List them: lessor workspace list."
+    )
+
+
+def check_workspace(workspace: object) -> None:
+    """Refuse what isn't a workspace as it is listed; InvalidError."""
     if type(workspace) is not Workspace:
         raise InvalidError(
             "A workspace has to be a Workspace.", next_step="Pass one that is listed."
         )
-    check_count(workspace.id, "number of a workspace", low=1, high=MOST_FILES)
+    check_count(workspace.id, "number of a workspace", low=1, high=MOST_WORKSPACES)
     check_count(workspace.epoch, "epoch", low=1, high=MAX_EPOCH)

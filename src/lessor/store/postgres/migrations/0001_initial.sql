@@ -300,7 +300,9 @@ CREATE TABLE lessor.salvage (
   ref text COLLATE "C",
   archive text COLLATE "C",
   files bigint NOT NULL,
+  workspace_id bigint NOT NULL REFERENCES lessor.workspace (id),
   at_ms bigint NOT NULL,
+  dropped_ms bigint,
   PRIMARY KEY (task_id, epoch, n)
 );
 

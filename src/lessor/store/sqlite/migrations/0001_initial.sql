@@ -312,7 +312,9 @@ CREATE TABLE salvage (
   ref TEXT,
   archive TEXT,
   files INTEGER NOT NULL,
+  workspace_id INTEGER NOT NULL REFERENCES workspace (id),
   at_ms INTEGER NOT NULL,
+  dropped_ms INTEGER,
   PRIMARY KEY (task_id, epoch, n)
 ) STRICT, WITHOUT ROWID;
 

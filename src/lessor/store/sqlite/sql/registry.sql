@@ -154,11 +154,22 @@ WHERE w.host_id = :host_id AND w.state <> 'gone' AND (:repository_id = 0 OR t.re
 ORDER BY w.id
 
 -- name: add_salvage
-INSERT INTO salvage (task_id, epoch, n, ref, archive, files, at_ms)
+INSERT INTO salvage (task_id, epoch, n, ref, archive, files, workspace_id, at_ms)
 SELECT :task_id, :epoch, 1 + coalesce((SELECT max(s.n) FROM salvage AS s WHERE s.task_id = :task_id AND s.epoch = :epoch), 0),
-  :ref, :archive, :files, :now
+  :ref, :archive, :files, :workspace_id, :now
 RETURNING n
 
 -- name: salvages
-SELECT s.task_id, s.epoch, s.n, s.ref, s.archive, s.files, s.at_ms FROM salvage AS s
-WHERE s.task_id = :task_id ORDER BY s.epoch, s.n
+SELECT s.task_id, s.epoch, s.n, s.ref, s.archive, s.files, s.at_ms, w.host_id, w.path, w.branch
+FROM salvage AS s JOIN workspace AS w ON w.id = s.workspace_id
+WHERE s.task_id = :task_id AND s.dropped_ms IS NULL ORDER BY s.epoch, s.n
+
+-- name: repository_salvages
+SELECT s.task_id, s.epoch, s.n, s.ref, s.archive, s.files, s.at_ms, w.host_id, w.path, w.branch
+FROM salvage AS s JOIN workspace AS w ON w.id = s.workspace_id JOIN task AS t ON t.id = s.task_id
+WHERE t.repository_id = :repository_id AND s.dropped_ms IS NULL
+ORDER BY s.task_id DESC, s.epoch DESC, s.n DESC LIMIT :most
+
+-- name: drop_salvage
+UPDATE salvage SET dropped_ms = :now
+WHERE task_id = :task_id AND epoch = :epoch AND n = :n AND dropped_ms IS NULL RETURNING n
