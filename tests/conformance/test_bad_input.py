@@ -292,6 +292,7 @@ def test_holders(yard: Yard, grant: Grant) -> None:
             yield f"ask {what}", lambda v=value: leases.ask(v, "which?")
             yield f"widen {what}", lambda v=value: leases.widen(v, ["docs"])
             yield f"watch {what}", lambda v=value: leases.watch(v)
+            yield f"admit {what}", lambda v=value: leases.admit(v, [])
             yield f"acknowledge {what}", lambda v=value: leases.acknowledge(v)
         for version in (0, *WRONG_NUMBERS):
             holder = replace(grant.holder, version=version)
@@ -399,6 +400,8 @@ def test_paths_to_widen_and_to_look_up(yard: Yard, grant: Grant) -> None:
             yield f"who {what}", lambda p=path: leases.who(p, repository=yard.repository.id)
         for paths in (None, "docs", 5, {"docs"}, ["d"] * 10_001):
             yield f"paths {paths!r:.20}", lambda p=paths: leases.widen(grant.holder, p)
+        for paths in (None, "docs", 5, {"docs"}, [None], ["d", b"x"]):
+            yield f"admit {paths!r:.20}", lambda p=paths: leases.admit(grant.holder, p)
         for mode in (None, "w", "write", 5):
             yield f"mode {mode!r}", lambda m=mode: leases.widen(grant.holder, ["d"], mode=m)
 

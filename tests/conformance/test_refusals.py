@@ -163,6 +163,7 @@ cases(
         ),
         "leases.watch": lambda y: y.lessor.leases.watch(zombie(y.running().holder, token=NUL)),
         "leases.widen": lambda y: y.lessor.leases.widen(y.running().holder, [NUL]),
+        "leases.admit": lambda y: y.lessor.leases.admit(y.running().holder, "docs"),
         "leases.who": lambda y: y.lessor.leases.who(NUL, repository=y.repository.id),
         "leases.leases": lambda y: y.lessor.leases.leases(most=0),
     },
@@ -249,6 +250,9 @@ cases(
         "leases.widen": lambda y: y.lessor.leases.widen(
             zombie(y.running().holder, task="task_x"), ["d"]
         ),
+        "leases.admit": lambda y: y.lessor.leases.admit(
+            y.claim_free(task=y.add(free=True).task)[0].holder, ["d"]
+        ),
         "leases.who": lambda y: y.lessor.leases.who("src", repository="repo_x"),
         "leases.leases": lambda y: y.lessor.leases.leases(task="task_x"),
         "leases.lease": lambda y: y.lessor.leases.lease("lease_x"),
@@ -276,6 +280,7 @@ cases(
         ),
         "leases.watch": lambda y: y.lessor.leases.watch(zombie(y.running().holder, epoch=7)),
         "leases.widen": lambda y: y.lessor.leases.widen(lost(y).holder, ["d"]),
+        "leases.admit": lambda y: y.lessor.leases.admit(lost(y).holder, []),
     },
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, replace
 from typing import TypeVar
 
@@ -26,6 +26,7 @@ from lessor.service import (
     reading,
     requests,
 )
+from lessor.service.admitting import Admission, admit, no_packages
 from lessor.service.claims import Claims
 from lessor.service.naming import Naming
 from lessor.service.proof import guard, held
@@ -258,6 +259,20 @@ class Leases:
             ),
             verb="widened",
         )
+
+    def admit(
+        self,
+        holder: Holder,
+        paths: Sequence[str],
+        *,
+        packages: Callable[[], Collection[str]] = no_packages,
+    ) -> Admission:
+        """Whether the lease may have these paths, all or none; see `admitting`.
+
+        Raises:
+            LeaseLostError: the caller isn't the live holder.
+        """
+        return admit(self._store, self._naming, holder, paths, packages=packages)
 
     def who(self, path: str, *, repository: str) -> list[Held]:
         """Who holds or has reserved `path`, or something below it."""

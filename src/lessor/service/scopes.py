@@ -6,12 +6,12 @@ widening never waits: of two leases that would wait for each other, the one that
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lessor.errors import NotFoundError, ScopeHeldError
+from lessor.errors import LessorError, NotFoundError, ScopeHeldError
 from lessor.model.lease import Holder
-from lessor.model.scope import Mode, Scope, conflicts
+from lessor.model.scope import Mode, Scope, conflicts, merge_scopes
 from lessor.model.task import Task
 from lessor.model.waiting import Held
 from lessor.service.blockers import stored_scope
@@ -69,6 +69,55 @@ def widen(
         facts=pack_facts(paths=[s.text for s in wanted], fence=fence),
     )
     return fence
+
+
+def widen_all(
+    tx: Transaction,
+    naming: Naming,
+    holder: Holder,
+    wanted: Mapping[str, Sequence[Scope]],
+    *,
+    repository: int,
+) -> tuple[tuple[str, ...], dict[str, LessorError]]:
+    """For each path add the first of its scopes that nobody is in the way of; what was added.
+
+    Where one path can have none of its scopes, nothing is added, and its last refusal is told.
+
+    Raises:
+        HolderLostError: the caller isn't the live holder.
+    """
+    tx.rows("lock_repository", repository_id=repository)
+    row = lock_holder(tx, naming, holder)
+    known: dict[Scope, ScopeHeldError | None] = {}
+    taken: list[Scope] = []
+    refused: dict[str, LessorError] = {}
+    for path, scopes in wanted.items():
+        for scope in scopes:
+            if scope not in known:
+                known[scope] = in_the_way(tx, naming, row, scope, repository=repository)
+            held = known[scope]
+            if held is None:
+                taken.append(scope)
+                refused.pop(path, None)
+                break
+            refused[path] = held
+    if refused or not taken:
+        return (), refused
+    added = merge_scopes(taken)
+    widen(tx, naming, holder, added, repository=repository, since_start=True)
+    return tuple(scope.text for scope in added), {}
+
+
+def in_the_way(
+    tx: Transaction, naming: Naming, row: LockedRow, scope: Scope, *, repository: int
+) -> ScopeHeldError | None:
+    """Who keeps `scope` from the live holder `row`: it is held, or was taken since the lease began."""
+    try:
+        _refuse_held(tx, naming, row, [scope], repository=repository)
+        _refuse_taken(tx, naming, row, [scope], repository=repository)
+    except ScopeHeldError as held:
+        return held
+    return None
 
 
 def conflicting(
