@@ -7,6 +7,7 @@ from threading import Thread
 
 import psycopg
 import pytest
+from pgbouncer import PgBouncer, is_installed
 from pooler import Pooler
 
 from builders import TTL, MakeStore, StoreUnderTest, Yard
@@ -20,9 +21,13 @@ def direct(make_store: MakeStore) -> StoreUnderTest:
     return make_store("postgres")
 
 
-@pytest.fixture
-def pooled(direct: StoreUnderTest) -> Iterator[tuple[Pooler, Yard]]:
-    pooler = Pooler(direct.url)
+@pytest.fixture(params=[Pooler, PgBouncer])
+def pooled(
+    direct: StoreUnderTest, request: pytest.FixtureRequest
+) -> Iterator[tuple[Pooler | PgBouncer, Yard]]:
+    if request.param is PgBouncer and not is_installed():
+        pytest.skip("there is no pgbouncer here")
+    pooler = request.param(direct.url)
     through = StoreUnderTest("postgres", pooler.url, direct.clock)
     yard = Yard(direct, through.connect())
     yield pooler, yard
@@ -32,7 +37,7 @@ def pooled(direct: StoreUnderTest) -> Iterator[tuple[Pooler, Yard]]:
 
 
 def test_a_pooler_is_told_by_the_pid_that_it_invents(
-    direct: StoreUnderTest, pooled: tuple[Pooler, Yard]
+    direct: StoreUnderTest, pooled: tuple[Pooler | PgBouncer, Yard]
 ) -> None:
     pooler, _ = pooled
     with psycopg.connect(direct.url, autocommit=True) as db:
@@ -41,14 +46,17 @@ def test_a_pooler_is_told_by_the_pid_that_it_invents(
         assert is_pooled(db)
 
 
-def test_the_pooler_gives_each_transaction_another_backend(pooled: tuple[Pooler, Yard]) -> None:
-    """Else the tests below would prove nothing."""
+@pytest.mark.parametrize("pooled", [Pooler], indirect=True)
+def test_the_pooler_gives_each_transaction_another_backend(
+    pooled: tuple[Pooler | PgBouncer, Yard],
+) -> None:
+    """Else the tests below would prove nothing; PgBouncer does so only when many are at work."""
     with psycopg.connect(pooled[0].url, autocommit=True, prepare_threshold=None) as db:
         found = {db.execute("SELECT pg_backend_pid()").fetchone() for _ in range(6)}
     assert len(found) > 1
 
 
-def test_work_goes_on_as_without_it(pooled: tuple[Pooler, Yard]) -> None:
+def test_work_goes_on_as_without_it(pooled: tuple[Pooler | PgBouncer, Yard]) -> None:
     _, yard = pooled
     for turn in range(12):  # more often than a statement would be prepared after
         yard.add(f"task {turn}", scopes=(f"d{turn}",))
@@ -65,7 +73,7 @@ def test_work_goes_on_as_without_it(pooled: tuple[Pooler, Yard]) -> None:
 
 
 def test_what_waits_and_lapses_does_so_through_it(
-    pooled: tuple[Pooler, Yard], direct: StoreUnderTest
+    pooled: tuple[Pooler | PgBouncer, Yard], direct: StoreUnderTest
 ) -> None:
     _, yard = pooled
     holder = yard.running("src")
@@ -76,7 +84,7 @@ def test_what_waits_and_lapses_does_so_through_it(
     assert yard.refused(lambda: yard.complete(holder)).code == "lease_lost"
 
 
-def test_threads_share_its_backends(pooled: tuple[Pooler, Yard]) -> None:
+def test_threads_share_its_backends(pooled: tuple[Pooler | PgBouncer, Yard]) -> None:
     _, yard = pooled
     for n in range(40):
         yard.add(f"task {n}", scopes=(f"d{n % 7}/{n}",))
@@ -95,7 +103,9 @@ def test_threads_share_its_backends(pooled: tuple[Pooler, Yard]) -> None:
     assert sorted(done) == sorted(f"task {n}" for n in range(40))
 
 
-def test_nothing_is_left_in_a_session_for_the_next_client(pooled: tuple[Pooler, Yard]) -> None:
+def test_nothing_is_left_in_a_session_for_the_next_client(
+    pooled: tuple[Pooler | PgBouncer, Yard],
+) -> None:
     pooler, yard = pooled
     yard.complete(yard.running("src"))
     with psycopg.connect(pooler.url, autocommit=True, prepare_threshold=None) as db:
@@ -104,7 +114,9 @@ def test_nothing_is_left_in_a_session_for_the_next_client(pooled: tuple[Pooler, 
             assert db.execute("SELECT count(*) FROM pg_prepared_statements").fetchone() == (0,)
 
 
-def test_a_waiting_claim_polls_where_it_cant_listen(pooled: tuple[Pooler, Yard]) -> None:
+def test_a_waiting_claim_polls_where_it_cant_listen(
+    pooled: tuple[Pooler | PgBouncer, Yard],
+) -> None:
     _, yard = pooled
     store = yard.lessor.store
     assert isinstance(store, PostgresStore)
@@ -112,7 +124,7 @@ def test_a_waiting_claim_polls_where_it_cant_listen(pooled: tuple[Pooler, Yard])
 
 
 def test_a_direct_connection_listens_beside_the_pooler(
-    pooled: tuple[Pooler, Yard], direct: StoreUnderTest
+    pooled: tuple[Pooler | PgBouncer, Yard], direct: StoreUnderTest
 ) -> None:
     through = StoreUnderTest("postgres", pooled[0].url, direct.clock)
     lessor = through.connect(listen_dsn=direct.url)
