@@ -33,8 +33,12 @@ def test_a_task_goes_from_add_to_complete(fleet: Person) -> None:
 
 
 def test_doctor_names_the_store_without_its_password(fleet: Person) -> None:
-    found = {f["what"]: f for f in fleet.ok("doctor", "-o", "json").json}
-    assert found["store"]["sentence"].startswith("PostgreSQL, from LESSOR_STORE")
+    mark = "&" if "?" in fleet.env["LESSOR_STORE"] else "?"
+    store = f"{fleet.env['LESSOR_STORE']}{mark}password=secret"
+    found = {f["what"]: f for f in fleet.ok("doctor", "--store", store, "-o", "json").json}
+    assert found["store"]["sentence"].startswith("PostgreSQL at postgresql://")
+    assert "secret" not in found["store"]["sentence"]
+    assert found["size"]["sentence"].startswith("the store takes ")
     assert "integrity" not in found
 
 

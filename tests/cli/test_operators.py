@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import subprocess
 from pathlib import Path
@@ -26,6 +27,38 @@ def test_doctor_finds_nothing_bad_on_a_fresh_machine(person: Person) -> None:
     } <= set(found)
     assert all(f["grade"] in {"ok", "weaker"} for f in found.values())
     assert person.ok("doctor").lines[-1] == "next  lessor"
+
+
+def test_doctor_says_how_large_the_store_is_and_what_is_free_beside_it(person: Person) -> None:
+    person.add("a")
+    found = {f["what"]: f for f in person.ok("doctor", "-o", "json").json}
+    assert found["store"]["sentence"].startswith(f"{person.store}, from ")
+    taken = r"the store takes \d+(\.\d)? [kMG]B; [\d.]+ [kMG]B free on /"
+    assert re.match(taken, found["size"]["sentence"])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+@pytest.mark.parametrize(
+    ("size", "grade", "said"),
+    [("100m", "weaker", "less than the 256.0 MB"), ("8m", "bad", "will be refused soon")],
+)
+def test_doctor_warns_of_a_store_with_little_room(
+    person: Person, tmp_path: Path, size: str, grade: str, said: str
+) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(small)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("this machine lets nobody mount")
+    try:
+        asked = person.run("doctor", "--store", f"sqlite://{small}/lessor.db", "-o", "json")
+    finally:
+        subprocess.run(["umount", "-l", str(small)], check=True)
+    found = {f["what"]: f for f in asked.json}
+    assert found["size"]["grade"] == grade
+    assert said in found["size"]["sentence"]
+    assert f"free on {small}" in found["size"]["sentence"]
+    assert asked.code == (1 if grade == "bad" else 0)
 
 
 def test_doctor_works_outside_a_repository(outside: Person) -> None:

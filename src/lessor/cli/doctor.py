@@ -14,8 +14,12 @@ from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, pass_invocation
 from lessor.cli.text import Line
 from lessor.errors import LessorError
+from lessor.store import Store
+from lessor.store.address import public
 
 LITTLE_SPACE = 2 * 1024**3
+LEAST_ROOM = 256 * 1024**2
+ALMOST_FULL = 16 * 1024**2
 SKEW_MS = 5_000
 FAILED = 1
 
@@ -67,8 +71,10 @@ def _store(invocation: Invocation) -> Iterator[Finding]:
     except LessorError as error:
         yield _bad("store", f"{error} (from {settings.store_origin})")
         return
-    where = store.path if isinstance(store, SqliteStore) else "PostgreSQL"
+    path = store.path if isinstance(store, SqliteStore) else None
+    where = path or f"PostgreSQL at {public(settings.store_url)}"
     yield _good("store", f"{where}, from {settings.store_origin}; it can be written")
+    yield _size(store, path)
     yield _good("schema", f"version {_schema(store.dialect)}, this Lessor's own")
     if isinstance(store, SqliteStore):
         faults = store.check()
@@ -85,6 +91,33 @@ def _store(invocation: Invocation) -> Iterator[Finding]:
         if abs(skew) > SKEW_MS
         else _good("clock", "the store's clock and this machine's agree")
     )
+
+
+def _size(store: Store, path: str | None) -> Finding:
+    """How large the store is, and what is free beside it; only the server knows its own disk."""
+    from lessor.store.sqlite.place import free_bytes, mount_point
+
+    size = int(store.read("store_size")[0][0])
+    free = None if path in {None, ":memory:"} else free_bytes(Path(str(path)))
+    if free is None:
+        return _good("size", f"the store takes {_amount(size)}")
+    mount = mount_point(Path(str(path)))
+    said = f"the store takes {_amount(size)}; {_amount(free)} free on {mount}"
+    # A backup is as large as the store, and the write-ahead log grows beside both.
+    needed = max(LEAST_ROOM, 2 * size)
+    if free < ALMOST_FULL:
+        return _bad("size", f"{said}: writes will be refused soon. Free some space there.")
+    if free < needed:
+        return _weaker("size", f"{said}: less than the {_amount(needed)} that it should have")
+    return _good("size", said)
+
+
+def _amount(count: int) -> str:
+    """Bytes as people say them."""
+    for unit, size in (("GB", 1024**3), ("MB", 1024**2)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count // 1024} kB"
 
 
 def _schema(dialect: str) -> int:
@@ -147,7 +180,7 @@ def _state(state_dir: Path, tokens_dir: Path) -> Iterator[Finding]:
 def _disk(state_dir: Path) -> Finding:
     place = next(path for path in (state_dir, *state_dir.parents) if path.is_dir())
     free = shutil.disk_usage(place).free
-    said = f"{free / 1024**3:.1f} GB free for worktrees and logs"
+    said = f"{_amount(free)} free for worktrees and logs in {state_dir}"
     return _weaker("disk", said) if free < LITTLE_SPACE else _good("disk", said)
 
 

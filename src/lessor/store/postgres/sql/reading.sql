@@ -120,3 +120,7 @@ SELECT t.id FROM lessor.task AS t LEFT JOIN lessor.queue AS q ON q.name = t.queu
 WHERE t.repository_id = :repository_id AND t.status = 'queued' AND t.due = 1
   AND t.queued_ms + coalesce(q.wait_max_ms, 3600000) <= lessor.ms()
 ORDER BY t.id LIMIT :most
+
+-- name: store_size
+-- What the store takes on its disk, in bytes, with whatever else is in its database.
+SELECT pg_database_size(current_database()) AS size

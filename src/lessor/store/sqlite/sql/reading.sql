@@ -120,3 +120,7 @@ SELECT t.id FROM task AS t LEFT JOIN queue AS q ON q.name = t.queue
 WHERE t.repository_id = :repository_id AND t.status = 'queued' AND t.due = 1
   AND t.queued_ms + coalesce(q.wait_max_ms, 3600000) <= :now
 ORDER BY t.id LIMIT :most
+
+-- name: store_size
+-- What the store takes on its disk, in bytes, without its write-ahead log.
+SELECT p.page_count * s.page_size AS size FROM pragma_page_count AS p, pragma_page_size AS s
