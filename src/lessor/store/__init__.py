@@ -5,8 +5,8 @@ One `Transaction` class over two dialects of the same named statements. What eve
 * Lock order: repository rows by id, then limit rows by (kind, key), then lease rows by id (or
   SKIP LOCKED), then task rows by id. Nothing waits for an earlier kind while it holds a later one.
 * Scope rows are inserted, deleted and handed to another lease only by a transaction that holds the
-  repository's row *and updates it*: at snapshot isolation a row that was only locked lets two
-  overlapping claims through.
+  repository's row *and updates its counter*: at snapshot isolation a row that was only locked lets
+  two overlapping claims through.
 * Time is read after the last lock. A guarded UPDATE that waited for a row lock would otherwise be
   judged by the moment it began to wait.
 
