@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from git_rig import nobody
 
 from lessor.git.inspection import Inspection, Verdict, inspect_worktree, take_snapshot
 from lessor.git.repository import Repository, head_commit
@@ -18,7 +20,7 @@ Git = Callable[..., str]
 def look(worktree: Path, main: Path) -> Callable[[], Inspection]:
     """Inspects the worktree against its base, with the snapshot of a setup that made nothing."""
     base = head_commit(main)
-    return lambda: inspect_worktree(worktree, base=base, snapshot={})
+    return lambda: inspect_worktree(worktree, base=base, snapshot={}, occupants=nobody)
 
 
 def test_an_untouched_worktree_is_empty(look):
@@ -92,9 +94,12 @@ def test_an_ignored_file_from_setup_is_no_work_until_it_changes(worktree: Path):
     (worktree / "build" / "cache.bin").write_bytes(b"\0" * 100)
     snapshot = take_snapshot(worktree)
     base = head_commit(worktree)
-    assert inspect_worktree(worktree, base=base, snapshot=snapshot).verdict is Verdict.EMPTY
+    assert (
+        inspect_worktree(worktree, base=base, snapshot=snapshot, occupants=nobody).verdict
+        is Verdict.EMPTY
+    )
     (worktree / ".env").write_text("KEY=12")
-    found = inspect_worktree(worktree, base=base, snapshot=snapshot)
+    found = inspect_worktree(worktree, base=base, snapshot=snapshot, occupants=nobody)
     assert (found.verdict, found.dirty) == (Verdict.HOLDS_WORK, (".env",))
 
 
@@ -140,9 +145,12 @@ def test_a_commit_in_a_repository_that_setup_cloned_holds_work(worktree: Path, g
     git(inner, "init", "-q")
     snapshot = take_snapshot(worktree)
     base = head_commit(worktree)
-    assert inspect_worktree(worktree, base=base, snapshot=snapshot).verdict is Verdict.EMPTY
+    assert (
+        inspect_worktree(worktree, base=base, snapshot=snapshot, occupants=nobody).verdict
+        is Verdict.EMPTY
+    )
     git(inner, "commit", "-q", "--allow-empty", "-m", "work")
-    found = inspect_worktree(worktree, base=base, snapshot=snapshot)
+    found = inspect_worktree(worktree, base=base, snapshot=snapshot, occupants=nobody)
     assert found.verdict is Verdict.HOLDS_WORK
 
 
@@ -167,6 +175,32 @@ def test_an_edit_that_git_was_told_not_to_see_holds_work(look, worktree: Path, g
     (worktree / "README").write_text("hidden")
     found = look()
     assert (found.verdict, found.dirty) == (Verdict.HOLDS_WORK, ("README",))
+
+
+def test_an_edit_of_the_same_length_with_its_old_time_put_back_holds_work(
+    look, worktree: Path, main: Path, git: Git
+):
+    """Whatever the shared configuration says that git may trust."""
+    git(main, "config", "core.trustctime", "false")
+    git(main, "config", "core.checkStat", "minimal")
+    before = (worktree / "README").stat()
+    git(worktree, "status")
+    text = (worktree / "README").read_text()
+    (worktree / "README").write_text(text.swapcase())
+    os.utime(worktree / "README", ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert look().reasons == ("uncommitted: README",)
+
+
+def test_a_file_outside_of_a_sparse_cone_holds_work(look, worktree: Path, main: Path, git: Git):
+    """Also where git was told to expect such files, and says nothing of them."""
+    git(main, "config", "sparse.expectFilesOutsideOfPatterns", "true")
+    git(worktree, "sparse-checkout", "set", "docs")
+    (worktree / "src").mkdir(exist_ok=True)
+    (worktree / "src" / "app.py").write_text("edited outside of the cone")
+    assert git(worktree, "status", "--porcelain") == ""
+    found = look()
+    assert found.verdict is Verdict.HOLDS_WORK
+    assert found.dirty == ("src/app.py",)
 
 
 def test_a_sparse_worktree_is_empty_without_its_missing_files(look, worktree: Path, git: Git):
@@ -261,6 +295,13 @@ def test_a_stash_made_on_the_branch_holds_work(look, worktree: Path, git: Git):
     assert found.reasons == ("stash@{0} was stashed on this branch",)
 
 
+def test_a_stash_made_on_a_detached_head_holds_work(look, worktree: Path, main: Path, git: Git):
+    git(worktree, "checkout", "-q", "--detach")
+    (worktree / "README").write_text("stashed")
+    git(worktree, "stash", "-q")
+    assert look().reasons == ("stash@{0} was stashed on a detached HEAD",)
+
+
 def test_a_stash_made_elsewhere_is_not_this_worktree_s(look, main: Path, git: Git):
     (main / "README").write_text("stashed")
     git(main, "stash", "-q")
@@ -279,10 +320,32 @@ def test_a_worktree_that_somebody_else_locked_holds_work(
 
 def test_an_occupied_worktree_is_in_use(worktree: Path, main: Path):
     found = inspect_worktree(
-        worktree, base=head_commit(main), snapshot={}, occupants=["vim (pid 12)"]
+        worktree, base=head_commit(main), snapshot={}, occupants=lambda _: ["vim (pid 12)"]
     )
     assert found.verdict is Verdict.IN_USE
     assert not found.may_be_removed
+
+
+def test_where_nobody_can_tell_who_is_inside_it_is_unknown(worktree: Path, main: Path):
+    found = inspect_worktree(
+        worktree, base=head_commit(main), snapshot={}, occupants=lambda _: None
+    )
+    assert found.verdict is Verdict.UNKNOWN
+    assert not found.may_be_removed
+
+
+def test_a_repository_that_was_added_as_a_directory_holds_work(look, worktree: Path, git: Git):
+    """Git keeps a commit's id of it, and its objects lie in the worktree alone."""
+    inner = worktree / "lib"
+    inner.mkdir()
+    git(inner, "init", "-q")
+    git(inner, "commit", "-q", "--allow-empty", "-m", "work")
+    git(worktree, "-c", "advice.addEmbeddedRepo=false", "add", "lib")
+    git(worktree, "commit", "-q", "-m", "add it")
+    assert git(worktree, "status", "--porcelain", "--ignored") == ""
+    found = look()
+    assert found.verdict is Verdict.HOLDS_WORK
+    assert found.reasons == ("submodule lib has commits of its own",)
 
 
 def test_a_submodule_as_cloned_is_no_work(submodule: str, look, worktree: Path, git: Git):
@@ -332,13 +395,20 @@ def test_an_ignored_file_in_a_submodule_holds_work(submodule: str, look, worktre
 
 
 def test_a_missing_directory_is_unknown(main: Path, tmp_path: Path):
-    found = inspect_worktree(tmp_path / "nowhere", base=head_commit(main), snapshot={})
+    found = inspect_worktree(
+        tmp_path / "nowhere", base=head_commit(main), snapshot={}, occupants=nobody
+    )
     assert found.verdict is Verdict.UNKNOWN
 
 
 def test_a_directory_whose_entry_is_gone_is_unknown(look, worktree: Path, repo: Repository):
     for path in sorted((repo.common_dir / "worktrees").rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
+    assert look().verdict is Verdict.UNKNOWN
+
+
+def test_a_directory_whose_git_file_is_gone_is_unknown(look, worktree: Path):
+    (worktree / ".git").unlink()
     assert look().verdict is Verdict.UNKNOWN
 
 
@@ -351,7 +421,7 @@ def test_a_worktree_below_another_repository_is_never_answered_by_that_one(
 
 
 def test_a_missing_base_is_unknown(worktree: Path):
-    found = inspect_worktree(worktree, base="0" * 39 + "1", snapshot={})
+    found = inspect_worktree(worktree, base="0" * 39 + "1", snapshot={}, occupants=nobody)
     assert found.verdict is Verdict.UNKNOWN
 
 
@@ -381,7 +451,7 @@ def test_a_copy_of_a_worktree_is_unknown(worktree: Path, main: Path, tmp_path: P
     copy = tmp_path / "copy"
     copy.mkdir()
     (copy / ".git").write_bytes((worktree / ".git").read_bytes())
-    found = inspect_worktree(copy, base=head_commit(main), snapshot={})
+    found = inspect_worktree(copy, base=head_commit(main), snapshot={}, occupants=nobody)
     assert found.verdict is Verdict.UNKNOWN
 
 

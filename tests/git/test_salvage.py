@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from git_rig import nobody
 
 from lessor.errors import GitError, WorktreeError
 from lessor.git.inspection import Verdict, inspect_worktree, take_snapshot
@@ -386,9 +387,34 @@ def test_commits_that_were_pinned_hold_the_worktree_no_longer(
     git(worktree, "commit", "-q", "--allow-empty", "-m", "work")
     git(worktree, "commit", "-q", "--allow-empty", "--amend", "-m", "better")
     base = head_commit(main)
-    assert inspect_worktree(worktree, base=base, snapshot={}).verdict is Verdict.HOLDS_WORK
+    assert (
+        inspect_worktree(worktree, base=base, snapshot={}, occupants=nobody).verdict
+        is Verdict.HOLDS_WORK
+    )
     assert save().ref is not None
-    assert inspect_worktree(worktree, base=base, snapshot={}).verdict is Verdict.KEPT
+    assert (
+        inspect_worktree(worktree, base=base, snapshot={}, occupants=nobody).verdict is Verdict.KEPT
+    )
+
+
+def test_a_stash_made_on_the_branch_is_pinned_and_holds_the_worktree_no_longer(
+    save, worktree: Path, main: Path, git: Git
+):
+    (worktree / "README").write_text("stashed")
+    git(worktree, "stash", "-q")
+    entry = git(worktree, "rev-parse", "refs/stash")
+    base = head_commit(main)
+
+    def verdict() -> Verdict:
+        return inspect_worktree(worktree, base=base, snapshot={}, occupants=nobody).verdict
+
+    assert verdict() is Verdict.HOLDS_WORK
+    saved = save()
+    assert verdict() is Verdict.EMPTY
+    git(main, "stash", "drop", "-q")
+    git(main, "gc", "-q", "--prune=now")
+    assert git(main, "show", f"{entry}:README") == "stashed"
+    assert git(main, "merge-base", "--is-ancestor", entry, saved.ref) == ""
 
 
 def test_what_was_saved_survives_the_hardest_garbage_collection(

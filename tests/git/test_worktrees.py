@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 
 from lessor.errors import GitError, WorktreeError
+from lessor.git.layout import layout_of
 from lessor.git.repository import Repository, current_branch, find_repository, head_commit
 from lessor.git.worktree import (
     Worktree,
     add_worktree,
     detach_head,
+    forget_worktree,
+    heal_worktree,
     list_worktrees,
     relock_worktree,
 )
@@ -271,6 +274,93 @@ def test_a_directory_without_its_entry_heals_with_its_files_kept(
     assert (current_branch(path), head_commit(path)) == (BRANCH, tip)
     assert git(path, "status", "--porcelain") == " M README\n?? notes"
     assert entry(repo, path).locked_reason == "lessor:task=7"
+
+
+def heal(repo: Repository, worktree: Path, main: Path) -> None:
+    base = head_commit(main)
+    heal_worktree(repo, worktree, branch="claude/7-totals", base=base, reason="task=7")
+
+
+def test_healing_gives_a_directory_its_entry_back_with_its_branch_and_files(
+    worktree: Path, repo: Repository, main: Path, git: Git
+):
+    (worktree / "README").write_text("edited")
+    git(worktree, "commit", "-q", "--allow-empty", "-m", "work")
+    tip = head_commit(worktree)
+    shutil.rmtree(layout_of(worktree).git_dir)
+    heal(repo, worktree, main)
+    assert (worktree / "README").read_text() == "edited"
+    assert git(worktree, "status", "--porcelain") == " M README"
+    assert (head_commit(worktree), git(worktree, "branch", "--show-current")) == (
+        tip,
+        "claude/7-totals",
+    )
+    assert next(w for w in list_worktrees(repo) if w.path == worktree).is_lessors
+
+
+def test_healing_takes_no_branch_from_another_worktree(
+    worktree: Path, repo: Repository, main: Path, tmp_path: Path, git: Git
+):
+    shutil.rmtree(layout_of(worktree).git_dir)
+    git(main, "worktree", "add", "-q", str(tmp_path / "other"), "claude/7-totals")
+    heal(repo, worktree, main)
+    assert git(worktree, "branch", "--show-current") == ""
+    assert head_commit(worktree) == head_commit(main)
+
+
+def test_healing_writes_a_git_file_that_was_deleted(worktree: Path, repo: Repository, main: Path):
+    (worktree / "README").write_text("edited")
+    entry = layout_of(worktree).git_dir
+    (worktree / ".git").unlink()
+    heal(repo, worktree, main)
+    assert layout_of(worktree).git_dir == entry
+    assert (worktree / "README").read_text() == "edited"
+
+
+def test_healing_leaves_what_is_whole_and_what_never_was_a_worktree(
+    worktree: Path, repo: Repository, main: Path, tmp_path: Path
+):
+    with pytest.raises(WorktreeError):
+        heal(repo, worktree, main)
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "precious").write_text("precious")
+    with pytest.raises(WorktreeError):
+        heal(repo, foreign, main)
+    assert [path.name for path in foreign.iterdir()] == ["precious"]
+
+
+def test_forgetting_a_directory_that_is_gone_keeps_branch_and_staged_content(
+    worktree: Path, repo: Repository, main: Path, git: Git
+):
+    (worktree / "staged").write_text("staged")
+    git(worktree, "add", "staged")
+    tip = head_commit(worktree)
+    shutil.rmtree(worktree)
+    ref = forget_worktree(repo, worktree, task="7", epoch=1)
+    assert git(main, "show", f"{ref}:staged") == "staged"
+    assert git(main, "rev-parse", "claude/7-totals") == tip
+    assert [w.path for w in list_worktrees(repo)] == [main]
+
+
+def test_a_directory_that_may_only_be_away_stays_registered(
+    worktree: Path, repo: Repository, main: Path, tmp_path: Path, git: Git
+):
+    """Its disk isn't mounted; or it is there; or half a merge would be lost."""
+    with pytest.raises(WorktreeError, match="its directory is there"):
+        forget_worktree(repo, worktree, task="7", epoch=1)
+    worktree.parent.rename(tmp_path / "away")
+    with pytest.raises(WorktreeError, match="mounted"):
+        forget_worktree(repo, worktree, task="7", epoch=1)
+    (tmp_path / "away").rename(worktree.parent)
+    git(worktree, "checkout", "-q", "--detach")
+    git(worktree, "commit", "-q", "--allow-empty", "-m", "other")
+    git(worktree, "checkout", "-q", "claude/7-totals")
+    git(worktree, "merge", "-q", "--no-commit", "--no-ff", "HEAD@{1}")
+    shutil.rmtree(worktree)
+    with pytest.raises(WorktreeError, match="merge in progress"):
+        forget_worktree(repo, worktree, task="7", epoch=1)
+    assert worktree in [w.path for w in list_worktrees(repo)]
 
 
 def test_an_adopted_worktree_carries_the_new_label(worktree: Path, repo: Repository):

@@ -6,6 +6,7 @@ knows is kept: the branch stays, files stay, staged content and reflog-only comm
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from lessor.errors import WorktreeError
 from lessor.git.command import run_git
 from lessor.git.layout import layout_of
 from lessor.git.progress import DETACHED_REBASE, rebase_head_name
+from lessor.git.registry import Worktree
 from lessor.git.repository import Repository
 from lessor.git.salvage import salvage_entry
 
@@ -37,15 +39,36 @@ def detach_entry(git_dir: Path) -> None:
         rewritten.replace(head_name)
 
 
-def forget_entry(repo: Repository, *, git_dir: Path, path: Path, task: str, epoch: int) -> None:
+def forget_entry(
+    repo: Repository, *, git_dir: Path, path: Path, task: str, epoch: int
+) -> str | None:
     """Unregister a worktree whose directory is gone, after saving what only its entry knew.
+
+    The reference of what was saved is returned, if anything was.
 
     Raises:
         GitError: Something couldn't be saved, or git refuses.
     """
-    salvage_entry(git_dir, common_dir=repo.common_dir, task=task, epoch=epoch)
-    (git_dir / "locked").unlink(missing_ok=True)
-    repo.git(["worktree", "remove", "--", str(path)])
+    ref = salvage_entry(git_dir, common_dir=repo.common_dir, task=task, epoch=epoch)
+    # Twice: it is locked.
+    repo.git(["worktree", "remove", "--force", "--force", "--", str(path)])
+    return ref
+
+
+def restore_pointer(entry: Worktree, path: Path) -> None:
+    """Write the `.git` file of a directory that has lost it, and that git still knows.
+
+    Raises:
+        WorktreeError: There is a `.git`, no directory, or the entry is another tool's.
+    """
+    pointer = path / ".git"
+    if os.path.lexists(pointer) or not path.is_dir() or not entry.is_lessors:
+        raise WorktreeError(
+            f"{path} isn't half a worktree of Lessor's.",
+            next_step="`git worktree list` shows what git knows of it.",
+            path=str(path),
+        )
+    pointer.write_bytes(b"gitdir: " + os.fsencode(entry.git_dir) + b"\n")
 
 
 def reattach(repo: Repository, *, path: Path, reason: str, source: Sequence[str]) -> None:

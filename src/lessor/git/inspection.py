@@ -7,8 +7,8 @@ told not to see, all without a word (tried with git 2.39).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from lessor.git.layout import Layout, layout_of
 from lessor.git.ownership import is_lessors, lock_reason
 from lessor.git.progress import git_locks, operations_in_progress
 from lessor.git.revision import resolve_commit
+from lessor.git.stash import stashed_on
 from lessor.git.status import Status, read_status
 from lessor.git.submodule import has_own_commits, submodule_stores, submodules
 from lessor.git.unreachable import HEAD_REFLOG, is_kept, unreachable_commits
@@ -26,15 +27,20 @@ from lessor.git.unreachable import HEAD_REFLOG, is_kept, unreachable_commits
 _NAMED = 3
 
 
+Occupants = Callable[[Path], Sequence[str] | None]
+"""Who is inside a directory, named for people; None where nobody can tell."""
+
+
 class Verdict(StrEnum):
     """What a look at a worktree found.
 
-    EMPTY: nothing happened since the base. KEPT: its commits stay on a branch, and every ignored
-    file is as setup left it. HOLDS_WORK: removing it would lose something. IN_USE: somebody is
-    inside. UNKNOWN: nobody could look; it never counts as empty.
+    EMPTY: nothing happened since the base. MERGED: its commits are in a target already. KEPT: they
+    stay on a branch, and every ignored file is as setup left it. HOLDS_WORK: removing it would lose
+    something. IN_USE: somebody is inside. UNKNOWN: nobody could look; it never counts as empty.
     """
 
     EMPTY = "empty"
+    MERGED = "merged"
     KEPT = "kept"
     HOLDS_WORK = "holds-work"
     IN_USE = "in-use"
@@ -62,7 +68,7 @@ class Inspection:
     @property
     def may_be_removed(self) -> bool:
         """Whether removing the worktree loses nothing."""
-        return self.verdict in {Verdict.EMPTY, Verdict.KEPT}
+        return self.verdict in {Verdict.EMPTY, Verdict.MERGED, Verdict.KEPT}
 
 
 def take_snapshot(worktree: Path) -> Mapping[str, Fingerprint]:
@@ -84,16 +90,16 @@ def inspect_worktree(
     *,
     base: str,
     snapshot: Mapping[str, Fingerprint],
-    occupants: Sequence[str] = (),
+    occupants: Occupants,
 ) -> Inspection:
     """Judge the worktree at `path` against the commit it started from and setup's snapshot.
 
-    `occupants` names who the caller found inside (processes with their working directory there).
     It writes nothing, not even the index, and it never raises for what it finds: a look that fails
-    is a verdict.
+    is a verdict. Whether commits that are kept are merged, `what_landed` says of all branches.
     """
     try:
-        return _judge(layout_of(path), base=base, snapshot=snapshot, occupants=occupants)
+        found = _judge(layout_of(path), base=base, snapshot=snapshot)
+        return _with_occupants(found, occupants(found.path))
     except (GitError, OSError) as refused:
         return Inspection(
             path=path,
@@ -125,7 +131,6 @@ def _judge(
     *,
     base: str,
     snapshot: Mapping[str, Fingerprint],
-    occupants: Sequence[str],
 ) -> Inspection:
     _refuse_unreadable(layout)
     status, index = read_status(layout), read_index(layout)
@@ -144,9 +149,7 @@ def _judge(
         *_of_submodules(layout, index),
         *_of_stash(layout, status),
     )
-    if occupants:
-        verdict, reasons = Verdict.IN_USE, (f"in use by {', '.join(occupants)}", *reasons)
-    elif reasons:
+    if reasons:
         verdict = Verdict.HOLDS_WORK
     else:
         nothing = status.head == start and status.branch is not None
@@ -162,6 +165,16 @@ def _judge(
         base=base,
         snapshot=snapshot,
     )
+
+
+def _with_occupants(found: Inspection, inside: Sequence[str] | None) -> Inspection:
+    if inside is None:
+        reason = "whether a process works in it can't be told on this system"
+        return replace(found, verdict=Verdict.UNKNOWN, reasons=(reason, *found.reasons))
+    if not inside:
+        return found
+    named = _of_files("in use by", inside)
+    return replace(found, verdict=Verdict.IN_USE, reasons=(*named, *found.reasons))
 
 
 def _refuse_unreadable(layout: Layout) -> None:
@@ -203,24 +216,30 @@ def _of_commits(layout: Layout, status: Status) -> tuple[str, ...]:
 
 
 def _of_submodules(layout: Layout, index: Index) -> tuple[str, ...]:
-    if not layout.is_linked:
-        return ()
-    stores = (store for store in submodule_stores(layout.git_dir) if has_own_commits(store))
-    found = [f"submodule {store.name} has commits of its own" for store in stores]
+    stores = list(submodule_stores(layout.git_dir)) if layout.is_linked else []
+    found: list[str] = []
     for inner in submodules(layout, index):
         found += _of_files("edited out of sight", hidden_edits(inner, read_index(inner)))
+        if inner.git_dir.is_relative_to(layout.path):
+            stores.append(inner.git_dir)  # added as a repository, never as a submodule
+    found += [
+        f"submodule {_store_name(layout, store)} has commits of its own"
+        for store in stores
+        if has_own_commits(store)
+    ]
     return tuple(found)
 
 
+def _store_name(layout: Layout, store: Path) -> str:
+    if store.is_relative_to(layout.path):
+        return store.parent.relative_to(layout.path).as_posix()
+    return store.name
+
+
 def _of_stash(layout: Layout, status: Status) -> tuple[str, ...]:
-    # The stash is the repository's, and its entries name the branch only.
-    listed = layout.git(["log", "-g", "--format=%gd%x09%gs", "refs/stash", "--"], check=False)
-    if listed.code != 0 or status.branch is None:
-        return ()
-    entries = (line.partition("\t") for line in listed.lines)
-    made_here = (f"WIP on {status.branch}:", f"On {status.branch}:")
+    where = "on a detached HEAD" if status.branch is None else "on this branch"
     return tuple(
-        f"{name} was stashed on this branch"
-        for name, _, subject in entries
-        if subject.startswith(made_here)
+        f"{entry.name} was stashed {where}"
+        for entry in stashed_on(layout, status.branch)
+        if not is_kept(layout.git_dir, entry.commit)
     )

@@ -1,43 +1,179 @@
-"""Removing a worktree: only one that Lessor made, only after two looks, never by its own hand."""
+"""Removing a worktree: only one that Lessor made, only after several looks, never by its own hand.
+
+The last look is at a worktree that was moved aside, where nobody works any more. What is deleted is
+deleted by `git worktree remove`; where git refuses or stops halfway, what is left is left.
+"""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
-from lessor.errors import GitError, HoldsWorkError, WorktreeError
-from lessor.git.inspection import Inspection, inspect_worktree
+from lessor.errors import GitError, HoldsWorkError, LessorError, WorktreeError
+from lessor.git.inspection import Inspection, Occupants, inspect_worktree
 from lessor.git.layout import layout_of
-from lessor.git.ownership import write_lock
+from lessor.git.leaving import (
+    changed_since_begun,
+    delete,
+    has_begun,
+    is_leaving,
+    leaving_path,
+    mark_begun,
+    move_aside,
+    move_back,
+    point_to,
+    unmark,
+)
 from lessor.git.registry import Worktree, find_linked, list_worktrees, worktree_lock
 from lessor.git.repository import Repository
+from lessor.git.salvage import Salvage
 from lessor.git.submodule import submodule_stores
 
+_GIT_REFUSED = 128
 
-def remove_worktree(repo: Repository, path: Path, *, verdict: Inspection) -> None:
-    """Remove a worktree that `verdict` calls empty or kept, after a second look; its branch stays.
 
-    It never removes a directory itself: where git refuses or stops halfway, what is left is left.
+def always() -> None:
+    """Nothing speaks against it."""
+
+
+def remove_worktree(
+    repo: Repository,
+    path: Path,
+    *,
+    verdict: Inspection,
+    occupants: Occupants,
+    allowed: Callable[[], None] = always,
+) -> None:
+    """Remove a worktree whose `verdict` says that nothing is lost by it; its branch stays.
+
+    `allowed` is called first, under the lock that every making of a worktree takes: what it finds
+    stays true until the worktree is gone. It raises to refuse.
 
     Raises:
-        HoldsWorkError: The verdict, or the second look, says anything else.
+        HoldsWorkError: The verdict, or one of two later looks, says anything else.
         WorktreeError: It is the main worktree, one that Lessor didn't make, reached through a link
             or around other worktrees; or git refused.
     """
+
+    def look(place: Path) -> Inspection:
+        return inspect_worktree(
+            place, base=verdict.base, snapshot=verdict.snapshot, occupants=occupants
+        )
+
     with worktree_lock(repo):
+        allowed()
         entry = find_linked(repo, path)
         _refuse_removal(repo, entry)
-        looks = [verdict]
-        if verdict.may_be_removed:
-            looks.append(inspect_worktree(entry.path, base=verdict.base, snapshot=verdict.snapshot))
-        if verdict.path != entry.path or not looks[-1].may_be_removed:
-            raise HoldsWorkError(
-                f"{entry.path} stays: {'; '.join(looks[-1].reasons) or 'another one was judged'}.",
-                next_step="Salvage it, or name it to discard it.",
-                path=str(entry.path),
-                verdict=str(looks[-1].verdict),
-                reasons=list(looks[-1].reasons),
-            )
-        _remove(repo, entry)
+        if verdict.path != entry.path:
+            raise HoldsWorkError(f"{entry.path} stays: another one was judged.", path=str(path))
+        _refuse_work(entry.path, verdict)
+        _refuse_work(entry.path, look(entry.path))
+        _take_away(repo, entry, occupants, last=lambda aside: _refuse_work(entry.path, look(aside)))
+
+
+def discard_worktree(
+    repo: Repository,
+    path: Path,
+    *,
+    save: Callable[[Path], Salvage],
+    occupants: Occupants,
+    allowed: Callable[[], None] = always,
+) -> Salvage:
+    """Remove a worktree that holds work, once all of it is saved; what was saved.
+
+    `save` is called again before anything is deleted: only what it has saved is.
+
+    Raises:
+        HoldsWorkError: Somebody is inside, nobody can tell, or it changes while it is saved.
+        WorktreeError: As in `remove_worktree`.
+        GitError: Something can't be saved; nothing was removed.
+    """
+    with worktree_lock(repo):
+        allowed()
+        entry = find_linked(repo, path)
+        _refuse_removal(repo, entry)
+        _refuse_occupied(entry.path, occupants)
+        saved = save(entry.path)
+
+        def last(aside: Path) -> None:
+            if save(aside) != saved:
+                raise HoldsWorkError(
+                    f"{entry.path} stays: it changed while it was saved.",
+                    next_step="Find out who writes there, then try again.",
+                    path=str(entry.path),
+                )
+
+        _take_away(repo, entry, occupants, last=last)
+        return saved
+
+
+def resume_removals(repo: Repository) -> list[LessorError]:
+    """Go on with removals that were cut short; where no deletion had begun, undo them.
+
+    What stands in the way of one is given back, and what is left of that one is left.
+
+    Raises:
+        GitError: Git can't list the worktrees.
+        BusyError: Others made worktrees for ten minutes.
+    """
+    refused: list[LessorError] = []
+    with worktree_lock(repo):
+        for entry in list_worktrees(repo):
+            try:
+                _resume(repo, entry)
+            except LessorError as one:
+                refused.append(one)
+            except OSError as error:
+                refused.append(
+                    WorktreeError(
+                        f"{entry.path} can't be looked at: {error}.", path=str(entry.path)
+                    )
+                )
+    return refused
+
+
+def _resume(repo: Repository, entry: Worktree) -> None:
+    aside = entry.path if is_leaving(entry.path) else leaving_path(entry.path)
+    was_moved = aside.is_dir() and not aside.is_symlink()
+    if not entry.is_lessors or not was_moved or (entry.path != aside and entry.path.exists()):
+        return
+    if entry.path != aside:
+        point_to(repo, entry.git_dir, aside)
+    if not has_begun(entry.git_dir):
+        move_back(repo, entry.git_dir, aside)
+        return
+    written = changed_since_begun(entry.git_dir, aside)
+    if written:
+        raise HoldsWorkError(
+            f"{aside} was to be deleted, and somebody wrote into it: {written[0]}.",
+            next_step="Move that away, then clean again.",
+            path=str(aside),
+        )
+    _delete(repo, entry.git_dir, aside)
+
+
+def _refuse_work(path: Path, found: Inspection) -> None:
+    if not found.may_be_removed:
+        raise HoldsWorkError(
+            f"{path} stays: {'; '.join(found.reasons)}.",
+            next_step="Look at it, or name it to discard it.",
+            path=str(path),
+            verdict=str(found.verdict),
+            reasons=list(found.reasons),
+        )
+
+
+def _refuse_occupied(path: Path, occupants: Occupants) -> None:
+    inside = occupants(path)
+    if inside is None or inside:
+        who = "it can't be told whether anybody is" if inside is None else ", ".join(inside)
+        raise HoldsWorkError(
+            f"{path} stays: inside is {who}." if inside else f"{path} stays: {who} inside.",
+            next_step="End that first." if inside else "Look at it, and remove it yourself.",
+            path=str(path),
+            inside=list(inside or ()),
+        )
 
 
 def _refuse_removal(repo: Repository, entry: Worktree) -> None:
@@ -63,28 +199,46 @@ def _refuse_removal(repo: Repository, entry: Worktree) -> None:
         )
 
 
-def _remove(repo: Repository, entry: Worktree) -> None:
-    # Git refuses every worktree whose submodules were ever initialised, clean or not; the looks
-    # above went through them.
-    force = ["--force"] if any(submodule_stores(entry.git_dir)) else []
-    (entry.git_dir / "locked").unlink()
+def _take_away(
+    repo: Repository, entry: Worktree, occupants: Occupants, *, last: Callable[[Path], None]
+) -> None:
+    _refuse_undeletable(entry.path)
+    aside = move_aside(repo, entry)
     try:
-        # Its own check for untracked files obeys a setting that any agent can change.
-        repo.git(
-            [
-                *("-c", "status.showUntrackedFiles=all"),
-                *("worktree", "remove", *force, "--", str(entry.path)),
-            ]
-        )
+        _refuse_occupied(aside, occupants)
+        # A submodule's store names the place where it was, and git can't look at it elsewhere.
+        if not any(submodule_stores(entry.git_dir)):
+            last(aside)
+        mark_begun(entry.git_dir)
+    except BaseException:
+        move_back(repo, entry.git_dir, aside)
+        raise
+    _delete(repo, entry.git_dir, aside)
+
+
+def _delete(repo: Repository, git_dir: Path, aside: Path) -> None:
+    try:
+        delete(repo, git_dir, aside)
+    except WorktreeError:
+        raise
     except GitError as refused:
-        if entry.git_dir.is_dir():
-            write_lock(entry.git_dir, entry.locked_reason or "")
+        where = aside
+        if refused.facts.get("git_code") == _GIT_REFUSED and git_dir.is_dir():
+            unmark(git_dir)
+            where = move_back(repo, git_dir, aside)
         raise WorktreeError(
-            f"git didn't remove {entry.path}: {refused}",
-            next_step="What is left of it is left; look before you delete.",
-            path=str(entry.path),
+            f"git didn't remove {where}: {refused.message}",
+            next_step=f"Look what stands in its way: ls -la {where}",
+            path=str(where),
         ) from refused
-    if entry.path.exists() or entry.git_dir.exists():
-        raise WorktreeError(
-            f"git reported {entry.path} removed, and it is still there.", path=str(entry.path)
-        )
+
+
+def _refuse_undeletable(top: Path) -> None:
+    # Git stops at the first one, with half of the rest deleted and the entry gone.
+    for directory, below, files in os.walk(top):
+        if (below or files) and not os.access(directory, os.W_OK | os.X_OK):
+            raise WorktreeError(
+                f"{directory} can't be written, so what is in it can't be deleted.",
+                next_step=f"Make it yours to write: chmod -R u+w {top}",
+                path=str(top),
+            )

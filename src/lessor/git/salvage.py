@@ -23,8 +23,9 @@ from lessor.git.layout import Layout, layout_of
 from lessor.git.modes import modes_text, read_modes
 from lessor.git.progress import operations_in_progress
 from lessor.git.refs import create_ref, read_ref, salvage_refs
+from lessor.git.stash import stashed_on
 from lessor.git.status import Status, read_status
-from lessor.git.unreachable import unreachable_commits
+from lessor.git.unreachable import is_kept, unreachable_commits
 from lessor.git.unversioned import unversioned
 
 
@@ -106,7 +107,11 @@ def _keep(
 ) -> tuple[str | None, str | None, Sequence[str]]:
     found = capture(layout, status, hidden=hidden_edits(layout, index))
     tree = _head_tree(layout.git_dir, status.head)
-    tips = unreachable_commits(layout.git_dir, head=status.head).tips
+    stashed = (entry.commit for entry in stashed_on(layout, status.branch))
+    tips = (
+        *unreachable_commits(layout.git_dir, head=status.head).tips,
+        *(commit for commit in stashed if not is_kept(layout.git_dir, commit)),
+    )
     if found.tree == found.staged == tree and not tips:
         return None, None, ()
     parents = [status.head]
@@ -117,7 +122,7 @@ def _keep(
                 layout.common_dir,
                 found.staged,
                 _distinct(parents),
-                message=f"staged in {layout.path.name}\n",
+                message=f"staged in {layout.git_dir.name}\n",
                 date="@0 +0000",
             )
         )

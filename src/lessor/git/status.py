@@ -60,6 +60,8 @@ def read_status(layout: Layout) -> Status:
     """
     said = layout.git(
         [
+            # An edit of the same length with its old time put back shows in the time of the change.
+            *("-c", "core.trustctime=true", "-c", "core.checkStat=default"),
             *("status", "--porcelain=v2", "-z", "--branch", "--untracked-files=all"),
             *("--ignored=matching", "--no-renames", "--ignore-submodules=none"),
         ]

@@ -5,14 +5,17 @@ A worktree is git's directory and never proof of who owns the work in it; that i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lessor.errors import GitError, WorktreeError
 from lessor.git.command import CHECKOUT_TIMEOUT_S
-from lessor.git.healing import detach_entry, forget_entry, reattach
+from lessor.git.healing import detach_entry, forget_entry, reattach, restore_pointer
 from lessor.git.layout import layout_of
+from lessor.git.leaving import is_leaving
 from lessor.git.ownership import marked, write_lock
+from lessor.git.progress import operations_in_progress
 from lessor.git.refs import BRANCHES, base_ref, create_ref, delete_ref, read_ref, refuse_bad_ref
 from lessor.git.registry import (
     Worktree,
@@ -21,7 +24,7 @@ from lessor.git.registry import (
     plain_place,
     worktree_lock,
 )
-from lessor.git.removal import remove_worktree
+from lessor.git.removal import always, discard_worktree, remove_worktree, resume_removals
 from lessor.git.repository import Repository
 from lessor.git.revision import resolve_commit
 
@@ -29,9 +32,13 @@ __all__ = [
     "Worktree",
     "add_worktree",
     "detach_head",
+    "discard_worktree",
+    "forget_worktree",
+    "heal_worktree",
     "list_worktrees",
     "relock_worktree",
     "remove_worktree",
+    "resume_removals",
     "worktree_lock",
 ]
 
@@ -86,6 +93,78 @@ def detach_head(worktree: Path) -> None:
     detach_entry(layout_of(worktree).git_dir)
 
 
+def heal_worktree(
+    repo: Repository,
+    path: Path,
+    *,
+    branch: str,
+    base: str,
+    reason: str,
+    allowed: Callable[[], None] = always,
+) -> None:
+    """Make half a worktree whole: a directory whose entry was lost, or whose `.git` file was.
+
+    Its files stay and show as changes against HEAD. That is `branch`, or `base` where the branch is
+    gone or checked out elsewhere by now.
+
+    Raises:
+        WorktreeError: It is whole, its entry is another tool's, or it never was a worktree.
+        GitError: Git refuses.
+    """
+    place = plain_place(path)
+    with worktree_lock(repo):
+        allowed()
+        known = list_worktrees(repo)
+        entry = next((entry for entry in known if entry.path == place), None)
+        if entry is not None:
+            restore_pointer(entry, place)
+            return
+        taken = any(other.branch == branch for other in known)
+        is_there = read_ref(repo.common_dir, f"{BRANCHES}{branch}") is not None
+        source = [branch] if is_there and not taken else ["--detach", base]
+        reattach(repo, path=place, reason=marked(reason), source=source)
+
+
+def forget_worktree(
+    repo: Repository,
+    path: Path,
+    *,
+    task: str,
+    epoch: int,
+    allowed: Callable[[], None] = always,
+) -> str | None:
+    """Unregister a worktree whose directory is gone; the reference of what was saved, if anything.
+
+    Its branch stays; what was staged there and commits that only it knew are saved first.
+
+    Raises:
+        WorktreeError: Its directory is there, or may be on a disk that isn't mounted; an operation
+            is half done in it; or Lessor didn't make it.
+        GitError: Something couldn't be saved.
+    """
+    place = plain_place(path)
+    with worktree_lock(repo):
+        allowed()
+        entry = find_linked(repo, place)
+        running = operations_in_progress(entry.git_dir)
+        refusal = ""
+        if not entry.is_lessors:
+            refusal = "Lessor didn't make it"
+        elif os.path.lexists(place):
+            refusal = "its directory is there"
+        elif not place.parent.is_dir():
+            refusal = f"{place.parent} isn't there either, so its disk may not be mounted"
+        elif running:
+            refusal = f"{', '.join(running)} in progress, which would be lost"
+        if refusal:
+            raise WorktreeError(
+                f"{place} stays registered: {refusal}.",
+                next_step="If you moved it, tell git: git worktree repair NEWPATH",
+                path=str(place),
+            )
+        return forget_entry(repo, git_dir=entry.git_dir, path=place, task=task, epoch=epoch)
+
+
 def relock_worktree(repo: Repository, path: Path, *, reason: str) -> None:
     """Lock a worktree with a new reason, when the next epoch adopts it.
 
@@ -110,7 +189,7 @@ def _free(repo: Repository, place: Path, branch: str, *, task: str, epoch: int) 
             continue  # another tool's, and perhaps on a disk that isn't mounted here
         if entry.path == place and gone:
             forget_entry(repo, git_dir=entry.git_dir, path=place, task=task, epoch=epoch)
-        elif entry.branch == branch and gone:
+        elif entry.branch == branch and (gone or is_leaving(entry.path)):
             # The entry may be needed when its directory comes back; the branch is wanted now.
             detach_entry(entry.git_dir)
         elif entry.path == place:

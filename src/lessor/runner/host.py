@@ -1,8 +1,8 @@
 """What this host knows of itself and of the processes on it.
 
-Together with `proctable` and `cgroup` this is the only module that uses what one system has and
-another hasn't (/proc, prctl, pidfd, CLOCK_BOOTTIME). Each means has a portable fallback, and
-`abilities` says what is weaker without it. Written for Linux and macOS; run on Linux.
+Together with `proctable`, `cgroup` and `occupants` this is the only module that uses what one
+system has and another hasn't (/proc, prctl, pidfd, CLOCK_BOOTTIME). Each means has a portable
+fallback, and `abilities` says what is weaker without it. Written for Linux and macOS; run on Linux.
 """
 
 from __future__ import annotations

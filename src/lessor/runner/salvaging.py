@@ -18,6 +18,7 @@ from lessor.model.workspace import Workspace, WorkspaceState
 from lessor.runner.asking import answered
 from lessor.runner.desk import Desk
 from lessor.runner.noting import NoteKind, Tell
+from lessor.runner.occupants import occupants
 from lessor.runner.preparing import prepared_for
 from lessor.runner.words import kept_text, last_line
 
@@ -53,7 +54,7 @@ def give_back(desk: Desk, workspace: Workspace, *, tell: Tell) -> str:
     state, word, why = WorkspaceState.DIRTY, "kept", "; ".join(verdict.reasons)
     if verdict.may_be_removed:
         try:
-            remove_worktree(desk.repo, Path(workspace.path), verdict=verdict)
+            remove_worktree(desk.repo, Path(workspace.path), verdict=verdict, occupants=occupants)
             state, word = WorkspaceState.GONE, "removed"
         except (LessorError, OSError) as refused:
             state, why = WorkspaceState.QUARANTINED, last_line(str(refused))
@@ -139,4 +140,9 @@ def _is_taken_over(desk: Desk, workspace: Workspace) -> bool:
 
 
 def _inspect(workspace: Workspace) -> Inspection:
-    return inspect_worktree(Path(workspace.path), base=workspace.base, snapshot=workspace.snapshot)
+    return inspect_worktree(
+        Path(workspace.path),
+        base=workspace.base,
+        snapshot=workspace.snapshot,
+        occupants=occupants,
+    )
