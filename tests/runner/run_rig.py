@@ -142,7 +142,7 @@ class RunRig:
         reporter = options.pop("reporter", self.notes)
         more = {
             name: options.pop(name)
-            for name in ("cwd", "lessor", "repo", "state_dir", "plan_at")
+            for name in ("cwd", "lessor", "repo", "state_dir", "plan_at", "listen_dsn")
             if name in options
         }
         return Desk(

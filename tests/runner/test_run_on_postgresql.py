@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import signal
+import sys
+from pathlib import Path
+from urllib.parse import quote, urlsplit, urlunsplit
 
+import psycopg
 import pytest
 from run_rig import ADD, RunRig
 from supervisor_rig import until
@@ -55,3 +59,59 @@ def test_a_killed_runners_lease_ends_by_its_supervisors_proof(shop):
     until(lambda: shop.ends(task) == ["gone"], "the proof is recorded")
     assert shop.run("cp half.txt rest.txt") == 0
     assert shop.shown(task, "rest.txt") == "half"
+
+
+PASSWORD = "se:cr\\et@1"
+
+
+@pytest.fixture
+def secretive(make_store):
+    """A store whose server wants a password of one login; its URL, with the password."""
+    url = make_store("postgres", real_time=True).url
+    with psycopg.connect(url, autocommit=True) as db:
+        rules = Path(db.execute("SHOW hba_file").fetchone()[0])
+        if not rules.is_file():
+            pytest.skip("the server's rules of who may connect aren't on this machine")
+        before = rules.read_text()
+        db.execute("DROP ROLE IF EXISTS lessor_secretive")
+        db.execute(
+            psycopg.sql.SQL("CREATE ROLE lessor_secretive LOGIN SUPERUSER PASSWORD {}").format(
+                PASSWORD
+            )
+        )
+        who = "all lessor_secretive"
+        own = f"local {who} scram-sha-256\nhost {who} all scram-sha-256\n"
+        rules.write_text(own + before)
+        db.execute("SELECT pg_reload_conf()")
+        parts = urlsplit(url)
+        hosts = parts.netloc.rpartition("@")[2]
+        login = f"lessor_secretive:{quote(PASSWORD, safe='')}@{hosts}"
+        yield f"postgresql://{login}{urlunsplit(parts._replace(scheme='', netloc=''))}"
+        rules.write_text(before)
+        db.execute("SELECT pg_reload_conf()")
+
+
+def test_an_agent_is_told_the_store_without_its_password_and_its_commands_work(
+    tmp_path, own_environment, secretive
+):
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(secretive.replace(quote(PASSWORD, safe=""), "wrong"))
+    shop = RunRig(tmp_path, url=secretive)
+    task = shop.add()
+    seen = shop.directory / "seen"
+    agent = (
+        f"env > {seen}.env; ls -l {shop.state}/leases > {seen}.ls; "
+        f"{sys.executable} -m lessor why $LESSOR_TASK -o json > {seen}.why; {ADD}"
+    )
+    assert shop.run(agent, listen_dsn=secretive) == 0
+    environment = Path(f"{seen}.env").read_text()
+    assert "lessor_secretive@" in environment
+    assert "LESSOR_LISTEN_DSN=" in environment
+    assert PASSWORD not in environment
+    assert quote(PASSWORD, safe="") not in environment
+    assert '"state": "running"' in Path(f"{seen}.why").read_text()
+    modes = [line.split()[0] for line in Path(f"{seen}.ls").read_text().splitlines()[1:]]
+    assert modes == ["-rw-------"] * 3
+    assert shop.task(task).state == "succeeded"
+    assert not list((shop.state / "leases").iterdir())
+    shop.close()

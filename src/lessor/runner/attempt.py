@@ -22,6 +22,7 @@ from lessor.errors import (
 from lessor.model.grant import Grant
 from lessor.model.lease import MINUTE, LeaseEnd
 from lessor.model.workspace import WorkspaceState
+from lessor.runner.agent_store import forget_passwords
 from lessor.runner.baseline import Baseline
 from lessor.runner.briefing import Errand
 from lessor.runner.desk import Desk, Plan
@@ -92,6 +93,7 @@ class Attempt:
         finally:
             self._hang_up()
             forget_holder(self._lifeline.path)
+            forget_passwords(self._desk, self._grant.lease)
 
     def _try(self) -> Outcome:
         try:

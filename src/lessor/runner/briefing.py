@@ -101,8 +101,8 @@ def brief_text(errand: Errand) -> str:
     return "\n".join(parts) + "\n"
 
 
-def variables(errand: Errand, *, store_url: str, lease_file: Path) -> dict[str, str]:
-    """The agent's LESSOR_* variables; a scope too long for one is empty, and in its file."""
+def variables(errand: Errand, *, lease_file: Path) -> dict[str, str]:
+    """What an agent is told of its task; a scope too long for a variable is empty, and in its file."""
     grant = errand.grant
     scope = "\n".join(grant.scopes)
     return {
@@ -121,7 +121,6 @@ def variables(errand: Errand, *, store_url: str, lease_file: Path) -> dict[str, 
         "LESSOR_SCOPE_FILE": str(errand.scope_path),
         "LESSOR_BRIEF": str(errand.brief_path),
         "LESSOR_ROUND": str(errand.round),
-        "LESSOR_STORE": store_url,
         OUTBOX: str(errand.outbox),
     }
 

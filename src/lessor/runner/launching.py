@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lessor.errors import AgentMissingError
+from lessor.runner.agent_store import agent_addresses
 from lessor.runner.briefing import Errand, command_line, variables, write_brief
 from lessor.runner.desk import Desk
 from lessor.runner.environment import foreign_variables
@@ -49,7 +50,8 @@ def launch(desk: Desk, errand: Errand, lifeline: StoreLifeline, *, sent_ms: int)
         patience=options.patience,
         env={
             **options.env,
-            **variables(errand, store_url=desk.store_url, lease_file=lifeline.path),
+            **variables(errand, lease_file=lifeline.path),
+            **agent_addresses(desk, errand.grant.lease),
         },
         unset=foreign_variables(),
     )

@@ -21,7 +21,7 @@ UNTOUCHED_MS = 15 * MINUTE
 """Renewing writes a token anew: one that was touched since is somebody's."""
 LAPSED_MS = 60 * MINUTE
 MOST_AT_ONCE = 200
-_TOKEN = re.compile(r"(?P<draft>\.)?(?P<lease>lease_\w+)\.json(?(draft)\.\w+|)")
+_TOKEN = re.compile(r"(?P<draft>\.)?(?P<lease>lease_\w+)\.(?:json|\w+\.pgpass)(?(draft)\.\w+|)")
 
 
 def forget_left(leases: Leases, folder: Path, *, now_ms: int) -> int:

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 from lessor.errors import LessorError, NotFoundError, TransitionRefusedError
 from lessor.model.workspace import Workspace, WorkspaceState
+from lessor.runner.agent_store import forget_passwords
 from lessor.runner.desk import Desk
 from lessor.runner.host import Presence
 from lessor.runner.lease_file import forget_holder, lease_file
@@ -27,7 +28,7 @@ def recover(desk: Desk) -> int:
     found = 0
     for lease in _live_here(desk):
         if _end_if_gone(desk, lease):
-            forget_holder(lease_file(desk.tokens_dir, lease.id))
+            _forget(desk, lease)
             found += 1
     for workspace in desk.lessor.workspaces.on_host(desk.host.id, repository=desk.repository):
         if workspace.state in _UNSETTLED:
@@ -83,8 +84,13 @@ def _settle(desk: Desk, workspace: Workspace) -> bool:
     if known is Presence.GONE:
         move(desk, workspace, WorkspaceState.DIRTY, why="found after its run ended")
     if lease is not None:
-        forget_holder(lease_file(desk.tokens_dir, lease.id))
+        _forget(desk, lease)
     return True
+
+
+def _forget(desk: Desk, lease: LeaseRecord) -> None:
+    forget_holder(lease_file(desk.tokens_dir, lease.id))
+    forget_passwords(desk, lease.id)
 
 
 def _lease_of(desk: Desk, workspace: Workspace) -> LeaseRecord | None:
