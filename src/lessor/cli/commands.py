@@ -75,6 +75,7 @@ COMMANDS: Mapping[str, Entry] = MappingProxyType(
         "why": _in(Part.MORE, "why:why"),
         "who": _in(Part.MORE, "why:who"),
         "logs": _in(Part.MORE, "logs:logs"),
+        "landed": _in(Part.MORE, "landed:landed"),
         "cancel": _in(Part.MORE, "deciding:cancel"),
         "hold": _in(Part.MORE, "holding:hold"),
         "drop": _in(Part.MORE, "holding:drop"),

@@ -13,14 +13,16 @@ from lessor.errors import GitError
 from lessor.git.command import DURABLY, run_git
 
 BRANCHES = "refs/heads/"
+TRACKING = "refs/remotes/"
 OWN = "refs/lessor"
+BASES = f"{OWN}/base/"
 
 _NOTHING = ""  # update-ref's own word for "must not exist"
 
 
 def base_ref(task: str, epoch: int) -> str:
     """The reference that keeps the commit which this claim started from."""
-    return f"{OWN}/base/{task}/{epoch}"
+    return f"{BASES}{task}/{epoch}"
 
 
 def salvage_refs(task: str, epoch: int) -> str:

@@ -10,10 +10,9 @@ from lessor.errors import GitError
 from lessor.git.advertised import Advertised
 from lessor.git.command import run_git
 from lessor.git.progress import branch_at_head
-from lessor.git.refs import BRANCHES
+from lessor.git.refs import BASES, BRANCHES, TRACKING
 from lessor.git.revision import resolve_commit
 
-_TRACKING = "refs/remotes/"
 _USUAL = ("main", "master", "trunk", "develop")
 
 
@@ -32,13 +31,18 @@ class Target:
 
 
 def read_refs(common_dir: Path) -> Mapping[str, str]:
-    """Every branch and tracking reference with its commit; of a remote's HEAD, the reference it names.
+    """Every branch, tracking reference and pinned base with its commit.
+
+    Of a remote's HEAD it is the reference that this names.
 
     Raises:
         GitError: Git can't list them.
     """
     listed = run_git(
-        ["for-each-ref", "--format=%(refname)%09%(objectname)%09%(symref)", BRANCHES, _TRACKING],
+        [
+            *("for-each-ref", "--format=%(refname)%09%(objectname)%09%(symref)"),
+            *(BRANCHES, TRACKING, BASES),
+        ],
         cwd=common_dir,
         git_dir=common_dir,
     )
@@ -73,11 +77,11 @@ def default_target(
     if name is None:
         return Target(name="", commit=None, note="nothing tells which branch is the default one")
     tracking = f"{remote}/{name}"
-    local, theirs = refs.get(f"{BRANCHES}{name}"), refs.get(f"{_TRACKING}{tracking}")
+    local, theirs = refs.get(f"{BRANCHES}{name}"), refs.get(f"{TRACKING}{tracking}")
     if local is None and theirs is None:
         note = f"{name} is the default branch of {remote}, and it isn't here: git fetch {remote}"
         return Target(name=name, commit=None, note=note)
-    stale = _stale(tracking, theirs, name=name, said=said)
+    stale = _stale(common_dir, tracking, theirs, name=name, said=said)
     if theirs is None or local == theirs:
         return Target(name=name, commit=local, note=stale)
     if local is not None and _leads(common_dir, local, theirs):
@@ -90,9 +94,9 @@ def _default_name(
 ) -> str | None:
     if said is not None and said.default:
         return said.default
-    tracked = refs.get(f"{_TRACKING}{remote}/HEAD", "") if remote else ""
+    tracked = refs.get(f"{TRACKING}{remote}/HEAD", "") if remote else ""
     if tracked in refs:
-        return tracked.removeprefix(f"{_TRACKING}{remote}/")
+        return tracked.removeprefix(f"{TRACKING}{remote}/")
     here = branch_at_head(common_dir)
     usual = [name for name in _USUAL if f"{BRANCHES}{name}" in refs]
     if here is not None and (here in usual or not usual):
@@ -100,11 +104,18 @@ def _default_name(
     return usual[0] if usual else here
 
 
-def _stale(tracking: str, known: str | None, *, name: str, said: Advertised | None) -> str:
+def _stale(
+    common_dir: Path, tracking: str, known: str | None, *, name: str, said: Advertised | None
+) -> str:
     now = said.branches.get(name) if said is not None else None
-    if now is None or now == known:
+    if now is None or now == known or _is_here(common_dir, now):
         return ""
-    return f"{tracking} is at {now[:12]} by now, and this clone doesn't have that yet: git fetch"
+    return f"{tracking} is at {now[:12]} by now, which isn't in this clone: git fetch"
+
+
+def _is_here(common_dir: Path, oid: str) -> bool:
+    asked = ["cat-file", "-e", oid]
+    return run_git(asked, cwd=common_dir, git_dir=common_dir, check=False).code == 0
 
 
 def _leads(common_dir: Path, newer: str, older: str) -> bool:

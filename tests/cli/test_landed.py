@@ -1,0 +1,128 @@
+"""`lessor landed` says what became of branches: tasks' and people's, in words and as records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from person import Person, git
+
+
+@pytest.fixture
+def origin(shop: Path, tmp_path: Path) -> Path:
+    """A remote that answers."""
+    git(tmp_path, "clone", "-q", "--bare", str(shop), "origin.git")
+    git(shop, "remote", "set-url", "origin", str(tmp_path / "origin.git"))
+    return tmp_path / "origin.git"
+
+
+def squash(shop: Path, branch: str) -> str:
+    git(shop, "merge", "-q", "--squash", branch)
+    git(shop, "commit", "-q", "-m", "squash it (#7)")
+    return git(shop, "rev-parse", "HEAD")
+
+
+def branch_of(person: Person, number: str) -> str:
+    return person.ok("show", number, "-o", "json").json["branch"]
+
+
+def test_each_branch_is_told_with_its_task_and_the_commit_that_has_it(
+    person: Person, shop: Path, origin: Path, finished
+) -> None:
+    one = finished("Round totals", {"services/billing/total.py": "2\n"})
+    two = finished("Search box", {"web/search/box.ts": "4\n"})
+    held = squash(shop, branch_of(person, one))
+    git(shop, "branch", "-q", "person/idle")
+    git(shop, "push", "-q", "origin", branch_of(person, two))
+    said = person.ok("landed").lines
+    assert len(said) == 3
+    assert f"#1  {branch_of(person, one)}" in said[0]
+    assert f"squashed into main as {held[:7]}" in said[0]
+    assert f"#2  {branch_of(person, two)}" in said[1]
+    assert "open with 1 commit, pushed" in said[1]
+    assert "person/idle" in said[2]
+    assert "empty" in said[2]
+
+
+def test_records_have_the_verdict_its_reason_and_its_commits(
+    person: Person, shop: Path, origin: Path, finished
+) -> None:
+    number = finished("Round totals", {"services/billing/total.py": "2\n"})
+    held = squash(shop, branch_of(person, number))
+    (record,) = person.ok("landed", number, "-o", "json").json
+    assert record["verdict"] == "squashed"
+    assert record["heldBy"] == [held]
+    assert record["changes"] == {"landed": 1, "of": 1}
+    assert (record["target"], record["targetCommit"]) == ("main", held)
+    assert (record["number"], record["pushed"]) == (1, "no")
+    assert record["taskId"].startswith("task_")
+    assert record["ownCommits"] == [record["commit"]]
+    assert record["why"]
+
+
+def test_a_branch_is_named_by_its_task_or_by_itself(person: Person, shop: Path, finished) -> None:
+    number = finished("Round totals", {"services/billing/total.py": "2\n"})
+    branch = branch_of(person, number)
+    by_task = person.ok("landed", f"#{number}", "--offline", "-o", "json").json
+    by_name = person.ok("landed", branch, "--offline", "-o", "json").json
+    assert by_task == by_name
+    mixed = person.ok("landed", number, "no/such", "--offline", "-o", "json").json
+    assert [record["verdict"] for record in mixed] == ["open", "missing"]
+
+
+def test_a_branch_that_was_deleted_after_it_had_landed_is_still_told(
+    person: Person, shop: Path, finished
+) -> None:
+    number = finished("Round totals", {"services/billing/total.py": "2\n"})
+    branch = branch_of(person, number)
+    squash(shop, branch)
+    git(shop, "branch", "-q", "-D", branch)
+    (line,) = person.ok("landed", "--offline").lines
+    assert "squashed into main" in line
+    assert "branch deleted" in line
+
+
+def test_another_target_can_be_named(person: Person, shop: Path, finished) -> None:
+    number = finished("Round totals", {"services/billing/total.py": "2\n"})
+    git(shop, "branch", "-q", "release/2", "main")
+    squash(shop, branch_of(person, number))
+    (record,) = person.ok("landed", number, "--onto", "release/2", "--offline", "-o", "json").json
+    assert (record["verdict"], record["target"]) == ("open", "release/2")
+    (record,) = person.ok("landed", number, "--onto", "nowhere", "--offline", "-o", "json").json
+    assert record["verdict"] == "unknown"
+    assert "nowhere" in record["why"]
+
+
+def test_a_remote_that_doesnt_answer_leaves_what_is_pushed_unknown(
+    person: Person, shop: Path, origin: Path, finished
+) -> None:
+    number = finished("Round totals", {"services/billing/total.py": "2\n"})
+    origin.rename(origin.with_name("away"))
+    line, note = person.ok("landed", number).lines
+    assert "open with 1 commit" in line
+    assert "pushed" not in line
+    assert "origin didn't say what is pushed" in note
+    assert person.ok("landed", number, "-o", "json").json[0]["pushed"] == "unknown"
+
+
+def test_a_renamed_default_branch_is_said_with_what_to_do(
+    person: Person, shop: Path, origin: Path, finished
+) -> None:
+    number = finished("Round totals", {"services/billing/total.py": "2\n"})
+    git(origin, "branch", "-m", "main", "trunk")
+    line = person.ok("landed", number).lines[0]
+    assert "unknown" in line
+    record = person.ok("landed", number, "-o", "json").json[0]
+    assert "git fetch origin" in record["why"]
+    git(shop, "fetch", "-q", "origin")
+    assert "open" in person.ok("landed", number).lines[0]
+
+
+def test_a_task_that_has_no_branch_yet_has_none(person: Person) -> None:
+    person.add("later")
+    (record,) = person.ok("landed", "1", "--offline", "-o", "json").json
+    assert record["verdict"] == "missing"
+
+
+def test_outside_of_a_repository_that_is_said(outside: Person) -> None:
+    assert outside.run("landed").code == 5
