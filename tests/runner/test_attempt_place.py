@@ -257,3 +257,12 @@ def test_the_token_is_private_while_the_agent_works(shop):
     assert run_dir.stat().st_mode & 0o777 == 0o700
     go.touch()
     assert started.result() == 0
+
+
+@pytest.mark.parametrize(("known", "author"), [(True, "Dana"), (False, "Lessor")])
+def test_an_agent_can_commit_also_where_git_knows_nobody(shop, tmp_path, known, author):
+    if not known:
+        (tmp_path / "gitconfig").write_text("[user]\n\tuseConfigOnly = true\n")
+    task = shop.add("commits by itself")
+    assert shop.run("echo work > 1.txt; git add 1.txt; git commit -qm mine") == 0
+    assert git(shop.root, "log", "-1", "--format=%an", shop.task(task).branch) == author

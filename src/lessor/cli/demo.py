@@ -27,7 +27,8 @@ from lessor.cli.text import Line, Piece, Tone
 def demo(invocation: Invocation, *, folder: Path | None) -> int:
     """Watch three scripted agents on a real repository; one is killed, one is frozen.
 
-    No model, no network, under a minute. Exits with 1 if a byte was lost or a zombie got through.
+    No model, no network, under a minute. Exits with 1 if a byte was lost, a zombie got through, or a
+    task ended otherwise than it should.
     """
     from lessor.demo.play import play
     from lessor.demo.telling import Teller
@@ -47,11 +48,13 @@ def demo(invocation: Invocation, *, folder: Path | None) -> int:
     lost = f"{len(proof.missing)} files lost" if proof.missing else "0 bytes lost"
     tone = Tone.GOOD if proof.holds else Tone.BAD
     asked, verified = ended.counts.get("needs_person", 0), ended.counts.get("succeeded", 0)
+    others = sum(ended.counts.values()) - asked - verified
     lines: list[Line] = [
         [],
         [
             Piece(" result    ", Tone.FAINT),
             f"{verified} verified · {asked} needs you · {ended.took_ms // 1000} s",
+            Piece(f" · {others} ended otherwise than they should", Tone.BAD) if others else "",
         ],
         [
             Piece(" proof     ", Tone.FAINT),
@@ -65,7 +68,7 @@ def demo(invocation: Invocation, *, folder: Path | None) -> int:
     lines += [[Piece(" lost      ", Tone.BAD), line] for line in proof.missing]
     lines += _look_further(ended.repo, ended.store)
     write_lines(lines)
-    return 0 if proof.holds else 1
+    return 0 if proof.holds and not others else 1
 
 
 def _look_further(repo: Path, store: Path) -> list[Line]:

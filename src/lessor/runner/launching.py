@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lessor.errors import AgentMissingError
+from lessor.git.identity import LESSOR, configured_identity, identity
+from lessor.git.layout import layout_of
 from lessor.runner.agent_store import agent_addresses
 from lessor.runner.briefing import Errand, command_line, variables, write_brief
 from lessor.runner.desk import Desk
@@ -49,6 +51,7 @@ def launch(desk: Desk, errand: Errand, lifeline: StoreLifeline, *, sent_ms: int)
         limits=options.limits,
         patience=options.patience,
         env={
+            **_identity(errand.worktree),
             **options.env,
             **variables(errand, lease_file=lifeline.path),
             **agent_addresses(desk, errand.grant.lease),
@@ -56,6 +59,11 @@ def launch(desk: Desk, errand: Errand, lifeline: StoreLifeline, *, sent_ms: int)
         unset=foreign_variables(),
     )
     return Supervised.start(spec, clock=desk.clock)
+
+
+def _identity(worktree: Path) -> Mapping[str, str]:
+    """Whose commits the agent makes where git knows nobody: else each `git commit` of it would fail."""
+    return {} if configured_identity(layout_of(worktree)) else identity(LESSOR)
 
 
 def refuse_missing_program(command: Sequence[str], worktree: Path) -> None:
