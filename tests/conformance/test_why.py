@@ -6,7 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from builders import TTL, StoreUnderTest, Yard
+from builders import TTL, Yard
+from lessor.model.shadow import Unlanded
 from lessor.model.waiting import Cause, Why
 
 HOUR = 3_600_000
@@ -106,14 +107,38 @@ def test_it_waits_for_a_hold(yard: Yard) -> None:
     assert found.holder.kind == "hold"
 
 
-@pytest.mark.breaks_rules
-def test_it_waits_for_a_shadow(yard: Yard, store: StoreUnderTest) -> None:
+@pytest.mark.parametrize("parked", [False, True])
+def test_it_waits_for_a_result_to_land(yard: Yard, parked: bool) -> None:
+    yard.lessor.registry.set_unlanded(yard.repository.id, Unlanded.WAIT)
     grant = yard.running("src")
-    yard.lessor.leases.ask(grant.holder, "which?")
-    store.sql("UPDATE lease SET kind = 'shadow' WHERE kind = 'hold'")
+    yard.complete(grant, base="0" * 40, commit="a" * 40)
     task = yard.add("waits", scopes=("src/a",))
+    if parked:
+        assert yard.claim() == []
+    found = why(yard, task.task)
+    assert (found.cause, found.overlaps) == (Cause.SHADOW, (("src/a", "src"),))
+    assert f"waits for the result of #{grant.number} holds src to land (src)" in found.sentence
+    assert "72 h at the latest" in found.sentence
+    assert found.holder is not None
+    assert (found.holder.kind, found.holder.paths) == ("shadow", ("src",))
+    assert found.next_step == f"lessor land {grant.number}"
+
+
+def test_it_waits_for_one_of_several_results_to_land(yard: Yard) -> None:
+    for path in ("src/a", "src/b"):
+        yard.complete(yard.running(path), base="0" * 40, commit="a" * 40)
+    task = yard.add("waits", scopes=("src",))
     assert yard.claim() == []
-    assert why(yard, task.task).cause is Cause.SHADOW
+    assert "1 more lies on its paths, and none contains the others" in why(yard, task.task).sentence
+
+
+def test_it_says_on_which_result_it_begins_and_stands(yard: Yard) -> None:
+    grant = yard.running("src")
+    yard.complete(grant, base="0" * 40, commit="a" * 40)
+    task = yard.add("next", scopes=("src",))
+    assert f"on top of the result of #{grant.number}" in why(yard, task.task).sentence
+    yard.claim_one()
+    assert f"on top of #{grant.number} (aaaaaaa)" in why(yard, task.task).sentence
 
 
 def test_it_waits_for_other_tasks(yard: Yard) -> None:

@@ -25,6 +25,7 @@ _WORDS: Mapping[NoteKind, str] = {
     NoteKind.FOUND: "",
     NoteKind.ADOPTED: "",
     NoteKind.INHERITED: "",
+    NoteKind.STACKED: "",
     NoteKind.QUIET: "",
     NoteKind.LIMIT: "",
     NoteKind.WIDENED: "",

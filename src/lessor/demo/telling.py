@@ -15,6 +15,7 @@ _WORDS = {
     NoteKind.STARTED: "works",
     NoteKind.ADOPTED: "",
     NoteKind.INHERITED: "",
+    NoteKind.STACKED: "",
     NoteKind.WIDENED: "",
     NoteKind.HELD: "refused:",
     NoteKind.CHECK_FAILED: "check failed:",

@@ -6,10 +6,11 @@ out of every scan until that lease ends. A candidate at a limit is only passed o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lessor.model.scope import Scope, conflicts
+from lessor.model.shadow import Shadow, Unlanded, foundation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +20,7 @@ class Candidate:
     Attributes:
         blocker: a live lease that overlaps it, where that is already known.
         scopes: needed only when more than one task is claimed at once.
+        shadows: the results that haven't landed whose paths it overlaps.
     """
 
     task: int
@@ -32,6 +34,7 @@ class Candidate:
     has_own: bool
     blocker: int | None
     scopes: tuple[Scope, ...] = ()
+    shadows: tuple[Shadow, ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,19 +65,25 @@ class Room:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Park:
-    """A task that waits: for a live lease, or for the one that `behind` gets in this batch."""
+    """A task that waits: for a live lease, or for the one that `behind` gets in this batch.
+
+    Attributes:
+        shadow: the lease is a result's that has to land; nobody passes who waits for that.
+    """
 
     task: int
     lease: int | None = None
     behind: int | None = None
+    shadow: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """Who gets a lease, in order, and who waits."""
+    """Who gets a lease, in order, who waits, and which of the granted begins on which result."""
 
     grants: list[Candidate]
     parks: list[Park]
+    stands: dict[int, Shadow] = field(default_factory=dict)
 
 
 def decide(
@@ -83,6 +92,7 @@ def decide(
     wanted: int,
     room: Room,
     glob_blockers: Mapping[int, int],
+    unlanded: Unlanded = Unlanded.IGNORE,
 ) -> Decision:
     """Grant at most `wanted` of `candidates`, in their order.
 
@@ -91,14 +101,20 @@ def decide(
         wanted: how many leases at most.
         room: what the limits leave; counted down here.
         glob_blockers: task to a lease that overlaps it by a glob, decided exactly before.
+        unlanded: the repository's setting.
     """
     grants: list[Candidate] = []
     parks: list[Park] = []
+    stands: dict[int, Shadow] = {}
     taken = Taken()
     for candidate in candidates:
         blocker = candidate.blocker or glob_blockers.get(candidate.task)
         if blocker is not None:
             parks.append(Park(task=candidate.task, lease=blocker))
+            continue
+        ground = ground_of(candidate.shadows, unlanded, fresh=candidate.branch is None)
+        if ground.wait is not None:
+            parks.append(Park(task=candidate.task, lease=ground.wait.lease, shadow=True))
             continue
         if len(grants) >= wanted:
             continue
@@ -109,7 +125,35 @@ def decide(
             room.take(candidate.limit_key)
             taken.add(candidate.task, candidate.scopes)
             grants.append(candidate)
-    return Decision(grants=grants, parks=parks)
+            if ground.stand is not None:
+                stands[candidate.task] = ground.stand
+    return Decision(grants=grants, parks=parks, stands=stands)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """Where a task's work would begin: on `stand`, else on the target; not before `wait` landed."""
+
+    stand: Shadow | None = None
+    wait: Shadow | None = None
+
+
+def ground_of(shadows: Sequence[Shadow], unlanded: Unlanded, *, fresh: bool) -> Ground:
+    """What the results that a task overlaps mean for it.
+
+    Args:
+        fresh: it has no branch yet. One that has, from an earlier epoch or by its own wish, goes on
+            where that is: commits that exist can't begin on top of something. Landing finds out
+            whether they fit.
+    """
+    if not shadows or unlanded is Unlanded.IGNORE:
+        return Ground()
+    if unlanded is Unlanded.WAIT:
+        return Ground(wait=shadows[0])
+    if not fresh:
+        return Ground()
+    stand = foundation(shadows)
+    return Ground(wait=shadows[0]) if stand is None else Ground(stand=stand)
 
 
 class Taken:

@@ -44,6 +44,20 @@ class ClaimRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stand:
+    """The result that a task begins on: one that hasn't landed and has the same paths.
+
+    Attributes:
+        commit: where it was when the task was first granted; what the task's own work is counted from.
+    """
+
+    task: TaskId
+    number: int
+    branch: str
+    commit: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
     """A lease just granted, with everything that its holder needs.
 
@@ -54,6 +68,7 @@ class Grant:
         scopes: paths it covers for writing; empty means that its scope grows.
         reads: paths that nobody may write meanwhile.
         expires_ms: the deadline on the store's clock, for people.
+        stand: the result that its work begins on; None means the target.
     """
 
     holder: Holder
@@ -81,6 +96,7 @@ class Grant:
     max_until_ms: int
     scopes: tuple[str, ...]
     reads: tuple[str, ...]
+    stand: Stand | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

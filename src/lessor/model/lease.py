@@ -51,6 +51,8 @@ class LeaseEnd(StrEnum):
     REWOUND = "rewound"  # the store was restored or promoted; its holder may live and not know
     FORCED = "forced"  # a person, with a reason and what was checked
     GRANTED = "granted"  # a reservation or a hold whose task got its lease
+    LANDED = "landed"  # a shadow whose result is in the target
+    DISCARDED = "discarded"  # a shadow whose result a person gave up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

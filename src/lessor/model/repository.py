@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NewType
 
+from lessor.model.shadow import Unlanded
+
 RepositoryId = NewType("RepositoryId", str)
 
 
@@ -14,6 +16,7 @@ class Repository:
 
     Attributes:
         fence: the grant counter, +1 at each grant in the grant's own transaction.
+        unlanded: what a claim does where a result lies that hasn't landed.
         term: grows when the store was restored or promoted; resources compare (term, fence).
     """
 
@@ -24,3 +27,4 @@ class Repository:
     normalize: bool
     fence: int
     term: int
+    unlanded: Unlanded

@@ -155,9 +155,9 @@ class Attempt:
 
             place = workplace.take(self._grant)
             self._work.workspace = place.workspace
-            plan = self._desk.plan_at(place.base)
+            plan = self._desk.plan_at(place.plan_from)
             if self._grant.check is None:
-                self._baseline.require(place.base, plan, interrupted=interrupted)
+                self._baseline.require(place.plan_from, plan, interrupted=interrupted)
             if not interrupted():
                 log = self._run_dir / SETUP_LOG
                 place = workplace.prepare(place, plan, log=log, interrupted=interrupted)

@@ -92,6 +92,12 @@ def brief_text(errand: Errand) -> str:
         f"- If nothing has to change, write the reason to {errand.outbox}/no-change and stop.",
         f"- If only a person can decide, write the question to {errand.outbox}/question and stop.",
     ]
+    stand = grant.stand
+    if stand is not None and errand.base == stand.commit:
+        parts.append(
+            f"- You begin on the result of #{stand.number} (branch {stand.branch}, commit {stand.commit[:12]}), "
+            "which hasn't landed yet. Build on it; don't undo it."
+        )
     if grant.strict:
         parts.append("- You are confined to these paths; nothing else may change.")
     if errand.feedback:

@@ -15,6 +15,7 @@ class NoteKind(StrEnum):
     CLAIMED = "claimed"
     ADOPTED = "adopted"
     INHERITED = "inherited"
+    STACKED = "stacked"
     PREPARED = "prepared"
     STARTED = "started"
     QUIET = "quiet"

@@ -40,12 +40,15 @@ class Place:
     Attributes:
         base: the commit that the task's work began from.
         start: the commit that this epoch began from.
+        plan_from: the commit whose configuration judges the work: the base, but for work that
+            stands on a result. That is an agent's, and nobody looked at it yet.
     """
 
     workspace: Workspace
     worktree: Path
     base: str
     start: str
+    plan_from: str
 
 
 class Workplace:
@@ -123,12 +126,12 @@ class Workplace:
         taken = self._desk.lessor.workspaces.get(old.id)
         self._tell(NoteKind.ADOPTED, f"goes on in the same worktree as epoch {grant.epoch}")
         start = resolve_commit(path, "HEAD")
-        return Place(workspace=taken, worktree=path, base=old.base, start=start)
+        return self._place(grant, taken, base=old.base, start=start)
 
     def _make(self, grant: Grant, earlier: Sequence[Workspace]) -> Place:
         desk = self._desk
         branch = grant.branch or f"ai/{grant.number}"
-        base = self._earliest_base(earlier) or self._base_of(branch, epoch=grant.epoch)
+        base = self._earliest_base(earlier) or self._base_of(branch, grant)
         path = desk.worktrees_dir / _directory(branch, grant)
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         reserve = desk.lessor.workspaces.reserve
@@ -151,7 +154,17 @@ class Workplace:
         start = resolve_commit(path, "HEAD")
         if start != base:
             self._tell(NoteKind.INHERITED, "inherits the branch's commits")
-        return Place(workspace=workspace, worktree=path, base=base, start=start)
+        return self._place(grant, workspace, base=base, start=start)
+
+    def _place(self, grant: Grant, workspace: Workspace, *, base: str, start: str) -> Place:
+        stacked = grant.stand is not None and base == grant.stand.commit
+        return Place(
+            workspace=workspace,
+            worktree=Path(workspace.path),
+            base=base,
+            start=start,
+            plan_from=self._desk.base_commit() if stacked else base,
+        )
 
     def _earliest_base(self, earlier: Sequence[Workspace]) -> str | None:
         for workspace in earlier:
@@ -159,18 +172,32 @@ class Workplace:
                 return resolve_commit(self._desk.repo.common_dir, workspace.base)
         return None
 
-    def _base_of(self, branch: str, *, epoch: int) -> str:
+    def _base_of(self, branch: str, grant: Grant) -> str:
         """Where work on a branch began that no workspace tells of."""
         desk = self._desk
         tip = read_ref(desk.repo.common_dir, f"{BRANCHES}{branch}")
         target = desk.base_commit()
         if tip is None:
-            return target
-        if epoch == 1:
+            return self._stand_of(grant) or target
+        if grant.epoch == 1:
             return tip  # a person's own branch: what is on it was there before the task
         asked = ["merge-base", tip, target]
         found = run_git(asked, cwd=desk.repo.common_dir, git_dir=desk.repo.common_dir, check=False)
         return found.text if found.code == 0 else target
+
+    def _stand_of(self, grant: Grant) -> str | None:
+        """The result's commit that new work begins on; None where it isn't in this clone."""
+        stand = grant.stand
+        if stand is None:
+            return None
+        named = f"#{stand.number}, which hasn't landed"
+        try:
+            commit = resolve_commit(self._desk.repo.common_dir, stand.commit)
+        except GitError:  # another host's, never pushed; landing will find out whether they fit
+            self._tell(NoteKind.STACKED, f"begins beside {named}: its commit isn't in this clone")
+            return None
+        self._tell(NoteKind.STACKED, f"begins on the result of {named} ({commit[:7]})")
+        return commit
 
     def _cut_loose(self, old: Workspace, *, kept: bool) -> None:
         path = Path(old.path)

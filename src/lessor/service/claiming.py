@@ -13,6 +13,7 @@ from lessor.ids import token_hash
 from lessor.model.branch import branch_for
 from lessor.model.claiming import RESERVATION_MS, Candidate, Decision, Room, decide, is_starved
 from lessor.model.label import Label, format_label
+from lessor.model.shadow import Shadow, Unlanded
 from lessor.service.blockers import find_glob_blockers, parse_candidate_scopes
 from lessor.service.branches import UNTITLED, free_names
 from lessor.service.lapsing import end_lapsed
@@ -26,6 +27,7 @@ from lessor.service.rows import (
     SurveyRow,
     pack,
 )
+from lessor.service.shadows import find_shadows, put_stands
 from lessor.service.wish import Claim
 from lessor.store import Call, RetryRule, Row, Transaction
 
@@ -107,7 +109,9 @@ def _enter(
         found = found._replace(drained=found.drained + first)
     elif found.woken and mark not in {claim.only, START}:
         candidates = tx.rows("candidates", **_scan(claim, mark=START, most=_narrow(claim)))
-    repository = RepositoryRow._make(lock[0]) if lock else RepositoryRow(0, 0, 0, 0, 0, 1)
+    repository = (
+        RepositoryRow._make(lock[0]) if lock else RepositoryRow(0, 0, 0, 0, 0, 1, Unlanded.IGNORE)
+    )
     return repository, [CandidateRow._make(row) for row in candidates], found
 
 
@@ -175,16 +179,21 @@ def _decide(
         if lapsed:
             marks.forget()
     globs = rows[0].live_globs or any(row.globs for row in rows)
+    unlanded = Unlanded(repository.unlanded) if claim.begins_work else Unlanded.IGNORE
+    shadows: dict[int, tuple[Shadow, ...]] = {}
+    if rows[0].shadowed and unlanded is not Unlanded.IGNORE:
+        shadows = find_shadows(tx.rows, [row.task_id for row in rows if row.blocker is None])
     decision = decide(
-        [_candidate(row) for row in rows],
+        [_candidate(row, shadows.get(row.task_id, ())) for row in rows],
         wanted=claim.request.wanted,
         room=room,
         glob_blockers=find_glob_blockers(tx, [row.task_id for row in rows]) if globs else {},
+        unlanded=unlanded,
     )
     return decision, now
 
 
-def _candidate(row: CandidateRow) -> Candidate:
+def _candidate(row: CandidateRow, shadows: tuple[Shadow, ...]) -> Candidate:
     return Candidate(
         task=row.task_id,
         epoch=row.epoch,
@@ -197,6 +206,7 @@ def _candidate(row: CandidateRow) -> Candidate:
         has_own=bool(row.has_own),
         blocker=row.blocker,
         scopes=parse_candidate_scopes(row.scopes) if row.scopes else (),
+        shadows=shadows,
     )
 
 
@@ -215,6 +225,7 @@ def _write(
     if own:
         calls.append(("end_own", {"tasks": pack(own), "at_ms": now}))
     if decision.grants:
+        calls += put_stands(decision.stands)
         calls.append(("claim_write", _writes(tx, claim, repository, now, decision)))
     elif survey.drained:
         calls.append(("turn_repository", {"repository_id": claim.repository}))
@@ -238,7 +249,10 @@ def _write(
 
 
 def _parks(fence: int, now: int, decision: Decision) -> Call:
-    rows = [{"task_id": p.task, "lease_id": p.lease, "behind": p.behind} for p in decision.parks]
+    rows = [
+        {"task_id": p.task, "lease_id": p.lease, "behind": p.behind, "passed": int(not p.shadow)}
+        for p in decision.parks
+    ]
     return "park_tasks", {"fence": fence, "at_ms": now, "parks": pack(rows)}
 
 

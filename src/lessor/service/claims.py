@@ -65,9 +65,13 @@ class Claims:
             self._store.wait(min(left, POLL_MS))
 
     def complete_and_claim(
-        self, completion: dict[str, str], request: ClaimRequest
+        self, ending: Sequence[Call], request: ClaimRequest
     ) -> tuple[list[Row], list[Grant]]:
-        """End leases and claim the next in one transaction; the repository's lock comes first."""
+        """End leases and claim the next in one transaction; the repository's lock comes first.
+
+        Args:
+            ending: complete_leases, and what follows from it.
+        """
         claim = self._check(request)
         if request.repository is Reach.ANYWHERE and request.task is None:
             raise InvalidError(
@@ -75,26 +79,24 @@ class Claims:
                 next_step="Name the repository, or say that there is none.",
             )
 
-        ending = ("complete_leases", completion)
-
         def rule(tx: Transaction, claim: Claim) -> tuple[list[Row], list[GrantRow]]:
             if claim.repository:
                 tx.rows("lock_repository", repository_id=claim.repository)
-            ended = tx.rows("complete_leases", **completion)
+            ended = tx.batch(*ending)[0]
             if any(CompletedRow._make(row).wakes for row in ended):
                 self._marks.forget()
             rows = claim_locked(tx, claim, marks=self._marks, patient=True)
             return ended, rows or answer_again(tx.rows, claim)
 
         def either_way(claim: Claim) -> tuple[list[Row], list[GrantRow]]:
-            short = self._claim_short(claim, before=[ending], must=True)
+            short = self._claim_short(claim, before=ending, must=True)
             if short is not None:
                 return short[0][0], short[1]
             return self._store.write(partial(rule, claim=claim))
 
         def again(tx: Transaction) -> tuple[list[Row], list[GrantRow]]:
             # As in the rule: a grant that this very call completes isn't handed out again.
-            return tx.rows("complete_leases", **completion), answer_again(tx.rows, claim)
+            return tx.batch(*ending)[0], answer_again(tx.rows, claim)
 
         ended, granted = self._carefully(
             claim,
@@ -118,7 +120,7 @@ class Claims:
             make: writes the task; its row.
             refuse: why it can't be had now, read before the transaction is given up.
         """
-        claim = replace(self._check(request), asked=asked)
+        claim = replace(self._check(request), asked=asked, begins_work=False)
 
         def rule(tx: Transaction, claim: Claim) -> list[GrantRow]:
             again = answer_again(tx.rows, claim)

@@ -17,8 +17,9 @@ from lessor.service.proof import guard, known_version
 from lessor.service.refusing import keep_late, lease_lost
 from lessor.service.results import pack_result
 from lessor.service.rows import CompletedRow, pack, pack_facts
+from lessor.service.shadows import cast_shadows
 from lessor.service.wording import check_several
-from lessor.store import Row, Store
+from lessor.store import Call, Row, Store
 
 _COMPLETED = next_state(TaskState.RUNNING, TaskEvent.COMPLETE)
 NO_LEASE = CompletedRow(-1, 0, 0, 0, None, None, None, None, 0, 0)
@@ -36,6 +37,7 @@ class Completion(NamedTuple):
     packed: str
     digest: str
     row: dict[str, object]
+    result: Result
 
 
 def complete(
@@ -44,21 +46,24 @@ def complete(
     items: Sequence[tuple[Holder, Result]],
     *,
     changed: Callable[[], None],
-    first: Callable[[dict[str, str]], list[Row]] | None = None,
+    first: Callable[[Sequence[Call]], list[Row]] | None = None,
 ) -> list[Ended | LeaseLostError]:
     """End each lease with its result; a refused result is kept as evidence.
 
     Args:
         changed: called when something may have become ready.
-        first: runs complete_leases inside a larger transaction, even for an empty list.
+        first: runs complete_leases and what follows from it inside a larger transaction, even for
+            an empty list; the rows of the former.
     """
 
     def once(
         several: Sequence[Completion],
-        write: Callable[[dict[str, str]], list[Row]] = lambda c: store.once("complete_leases", **c),
+        write: Callable[[Sequence[Call]], list[Row]] = lambda calls: _write(store, calls),
     ) -> list[Ended | LeaseLostError]:
         rows = [{**item.row, "ord": place} for place, item in enumerate(several)]
-        answers = [CompletedRow._make(r) for r in write({"rows": pack(rows), "status": _COMPLETED})]
+        calls: list[Call] = [("complete_leases", {"rows": pack(rows), "status": _COMPLETED})]
+        calls += cast_shadows((item.row, item.result) for item in several)
+        answers = [CompletedRow._make(row) for row in write(calls)]
         if any(row.wakes for row in answers):
             changed()
         return _read_completions(store, naming, several, answers)
@@ -93,7 +98,14 @@ def _completion(naming: Naming, holder: Holder, result: Result) -> Completion:
         "stage": result.stage,
         "facts": pack_facts(stage=result.stage, commit=result.commit, worker=holder.worker),
     }
-    return Completion(holder, packed, digest, row)
+    return Completion(holder, packed, digest, row, result)
+
+
+def _write(store: Store, calls: Sequence[Call]) -> list[Row]:
+    if len(calls) == 1:
+        name, values = calls[0]
+        return store.once(name, **values)
+    return store.together(*calls)[0]
 
 
 def _read_completions(

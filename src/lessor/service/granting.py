@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lessor.model.grant import Grant
+from lessor.model.grant import Grant, Stand
 from lessor.model.lease import Epoch, Holder
 from lessor.model.task import Effects
 from lessor.service.naming import Naming
@@ -48,4 +48,10 @@ def grant_of(row: GrantRow, *, worker: str, token: str, naming: Naming) -> Grant
         max_until_ms=row.max_until_ms,
         scopes=tuple(text for text, mode in scopes if mode == "w"),
         reads=tuple(text for text, mode in scopes if mode == "r"),
+        stand=None if row.stand is None else _stand(row.stand, naming),
     )
+
+
+def _stand(text: str, naming: Naming) -> Stand:
+    task, number, branch, commit = unpack(text)
+    return Stand(task=naming.task(task), number=number, branch=branch, commit=commit)

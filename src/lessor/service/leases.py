@@ -43,7 +43,7 @@ from lessor.service.wording import (
     check_several,
     check_text,
 )
-from lessor.store import Row, Store, Transaction
+from lessor.store import Call, Row, Store, Transaction
 
 T = TypeVar("T")
 
@@ -89,8 +89,8 @@ class Leases:
         """
         grants: list[Grant] = []
 
-        def first(completion: dict[str, str]) -> list[Row]:
-            rows, granted = self._claims.complete_and_claim(completion, request)
+        def first(calls: Sequence[Call]) -> list[Row]:
+            rows, granted = self._claims.complete_and_claim(calls, request)
             grants.extend(granted)
             return rows
 

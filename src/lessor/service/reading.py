@@ -11,6 +11,7 @@ from lessor.model.grant import Result
 from lessor.model.lease import LeaseEnd, LeaseKind
 from lessor.model.lifecycle import TaskState
 from lessor.model.repository import Repository
+from lessor.model.shadow import Unlanded
 from lessor.model.task import Effects, Stage, Task
 from lessor.model.worker import Worker
 from lessor.service.naming import Naming
@@ -183,7 +184,7 @@ def worker_record(naming: Naming, row: WorkerRow) -> Worker:
 
 def repository_record(naming: Naming, row: Row) -> Repository:
     """A repository's row as a record."""
-    number, canonical, name, fold_case, normalize, fence, term = row
+    number, canonical, name, fold_case, normalize, fence, term, unlanded = row
     known = naming.repository(number)
     if known is None:
         raise NotFoundError("There is no such repository.", next_step="Register it first.")
@@ -195,6 +196,7 @@ def repository_record(naming: Naming, row: Row) -> Repository:
         normalize=bool(normalize),
         fence=fence,
         term=term,
+        unlanded=Unlanded(unlanded),
     )
 
 

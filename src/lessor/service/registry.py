@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from lessor.errors import InvalidError, NotFoundError
 from lessor.model.repository import Repository
 from lessor.model.scope import PathRules
+from lessor.model.shadow import Unlanded
 from lessor.model.task import NewTask
 from lessor.model.worker import NewWorker, Worker
 from lessor.service.checking import MOST_CAPABILITIES
@@ -81,6 +82,25 @@ class Registry:
         if not found:
             raise NotFoundError(f"{repository} isn't there.", next_step="Register it first.")
         return repository_record(self._naming, found[0])
+
+    def set_unlanded(self, repository: str, unlanded: Unlanded) -> Repository:
+        """Say what claims do where a result lies that hasn't landed; for all clones and workers.
+
+        Who waits already is looked at again when what it waits for ends.
+
+        Raises:
+            NotFoundError: there is no such repository.
+            InvalidError: it is no such setting.
+        """
+        if unlanded not in frozenset(Unlanded):
+            raise InvalidError(
+                f"{str(unlanded)[:40]!r} can't be done with results that haven't landed.",
+                next_step=f"One of: {', '.join(Unlanded)}.",
+            )
+        row = self._naming.repository_row(repository)
+        self._store.once("set_unlanded", repository_id=row, unlanded=Unlanded(unlanded))
+        self._claims.changed()
+        return self.repository(repository)
 
     def repositories(self) -> list[Repository]:
         """All registered repositories."""

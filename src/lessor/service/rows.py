@@ -39,6 +39,7 @@ class GrantRow(NamedTuple):
     ended_ms: int | None
     rank: int
     now: int
+    stand: str | None
 
 
 class CandidateRow(NamedTuple):
@@ -59,6 +60,7 @@ class CandidateRow(NamedTuple):
     has_own: int
     live_globs: int
     limited: int
+    shadowed: int
     now: int
 
 
@@ -108,6 +110,7 @@ class RepositoryRow(NamedTuple):
     floor_ms: int
     fold_case: int
     normalize: int
+    unlanded: str
 
 
 class CompletedRow(NamedTuple):

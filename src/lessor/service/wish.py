@@ -24,6 +24,7 @@ class Claim:
         asked: what beside the request itself a repeat has to come with again.
         queue: the request's, or that of the task that is asked for.
         only: (rank, task): where the scan starts when one task is asked for.
+        begins_work: what is claimed begins on some commit; paths acquired without a task don't.
         careful: look whether the names of new branches are free; one claim was refused for one.
     """
 
@@ -36,6 +37,7 @@ class Claim:
     only: tuple[int, int] | None
     asked: str = ""
     careful: bool = False
+    begins_work: bool = True
 
     @property
     def digest(self) -> str:

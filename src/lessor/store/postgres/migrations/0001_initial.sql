@@ -37,7 +37,8 @@ CREATE TABLE lessor.repository (
   fold_case smallint NOT NULL DEFAULT 0 CHECK (fold_case IN (0, 1)),
   normalize smallint NOT NULL DEFAULT 1 CHECK (normalize IN (0, 1)),
   term bigint NOT NULL DEFAULT 0,
-  last_number bigint NOT NULL DEFAULT 0
+  last_number bigint NOT NULL DEFAULT 0,
+  unlanded text COLLATE "C" NOT NULL DEFAULT 'stack' CHECK (unlanded IN ('stack', 'wait', 'ignore'))
 );
 
 -- What each grant moves, one row a repository. It isn't in the repository's own row, and `turn` is in the
@@ -264,6 +265,42 @@ CREATE INDEX scope_glob ON lessor.scope (repository_id, key) WHERE pattern IS NO
 CREATE UNIQUE INDEX scope_one_writer_per_key ON lessor.scope (repository_id, key)
   WHERE mode = 'w' AND pattern IS NULL AND reserved_rank IS NULL;
 
+-- Results that have a commit, and whether they landed: the shadow of each is the lease here, for as long as
+-- that hasn't ended. `below` are the tasks on whose results it stands, the nearest first.
+CREATE TABLE lessor.unlanded (
+  task_id bigint PRIMARY KEY REFERENCES lessor.task (id),
+  repository_id bigint NOT NULL,
+  epoch bigint NOT NULL,
+  lease_id bigint NOT NULL,
+  branch text COLLATE "C" NOT NULL,
+  head text COLLATE "C" NOT NULL,
+  below text COLLATE "C" NOT NULL,
+  trouble text COLLATE "C"
+);
+
+-- What a shadow lies on, while it does: paths its result had for writing. Not in `scope`: it keeps nobody out who starts on top of it.
+CREATE TABLE lessor.shadow_scope (
+  lease_id bigint NOT NULL,
+  ord bigint NOT NULL,
+  repository_id bigint NOT NULL,
+  task_id bigint NOT NULL,
+  text text COLLATE "C" NOT NULL,
+  key text COLLATE "C" NOT NULL,
+  key_end text COLLATE "C" NOT NULL,
+  pattern text COLLATE "C",
+  PRIMARY KEY (lease_id, ord)
+);
+CREATE INDEX shadow_scope_key ON lessor.shadow_scope (repository_id, key);
+CREATE INDEX shadow_scope_glob ON lessor.shadow_scope (repository_id, key) WHERE pattern IS NOT NULL;
+
+-- The result on whose commit a task's work began.
+CREATE TABLE lessor.stand (
+  task_id bigint PRIMARY KEY REFERENCES lessor.task (id),
+  on_task bigint NOT NULL REFERENCES lessor.task (id),
+  head text COLLATE "C" NOT NULL,
+  below text COLLATE "C" NOT NULL
+);
+
 -- Widenings are grants: kept, so that a completion can tell who took a path since its base.
 CREATE TABLE lessor.widening (
   repository_id bigint NOT NULL,
@@ -363,7 +400,7 @@ CREATE FUNCTION lessor.lease_is_sound() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   broken text := CASE
     WHEN NEW.kind NOT IN ('lease', 'reservation', 'hold', 'shadow') THEN 'lease_kind_check'
-    WHEN NEW.end_reason NOT IN ('completed', 'failed', 'released', 'asked', 'cancelled', 'lapsed', 'gone', 'rewound', 'forced', 'granted') THEN 'lease_end_reason_check'
+    WHEN NEW.end_reason NOT IN ('completed', 'failed', 'released', 'asked', 'cancelled', 'lapsed', 'gone', 'rewound', 'forced', 'granted', 'landed', 'discarded') THEN 'lease_end_reason_check'
     WHEN NEW.drained NOT IN (0, 1) THEN 'lease_drained_check'
     WHEN NEW.expires_ms > NEW.max_until_ms THEN 'lease_deadline_within_hold'
     WHEN (NEW.ended_ms IS NULL) <> (NEW.end_reason IS NULL) THEN 'lease_ended_with_reason'

@@ -48,9 +48,9 @@ LIMIT 64
 SELECT id FROM lessor.repository WHERE id = :repository_id FOR UPDATE SKIP LOCKED
 
 -- name: lock_repository
-SELECT r.id, c.fence, r.term, c.floor_ms, r.fold_case, r.normalize
+SELECT r.id, c.fence, r.term, c.floor_ms, r.fold_case, r.normalize, r.unlanded
 FROM (
-  SELECT id, term, fold_case, normalize FROM lessor.repository WHERE id = :repository_id AND id > 0 FOR UPDATE
+  SELECT id, term, fold_case, normalize, unlanded FROM lessor.repository WHERE id = :repository_id AND id > 0 FOR UPDATE
 ) AS r CROSS JOIN LATERAL lessor.counted(r.id) AS c
 
 -- name: turn_repository
@@ -121,6 +121,8 @@ WITH d AS MATERIALIZED (
   ORDER BY l.ended_ms, l.id LIMIT :most FOR UPDATE SKIP LOCKED
 ), gone AS (
   DELETE FROM lessor.scope AS s WHERE s.lease_id = ANY (ARRAY(SELECT d.id FROM d))
+), faded AS (
+  DELETE FROM lessor.shadow_scope AS s WHERE s.lease_id = ANY (ARRAY(SELECT d.id FROM d))
 ), w AS MATERIALIZED (
   SELECT d.id AS lease_id, ARRAY(
     SELECT t.id FROM lessor.task AS t WHERE t.waiting_on = d.id ORDER BY t.rank, t.id LIMIT :wake
@@ -214,6 +216,7 @@ SELECT c.id AS task_id, c.epoch, c.rank, c.agent, c.limit_key, c.branch, c.progr
   CASE WHEN EXISTS (SELECT 1 FROM lessor.scope AS g WHERE g.repository_id = :repository_id AND g.pattern IS NOT NULL)
     THEN 1 ELSE 0 END AS live_globs,
   CASE WHEN EXISTS (SELECT 1 FROM lessor.usage_limit) THEN 1 ELSE 0 END AS limited,
+  CASE WHEN EXISTS (SELECT 1 FROM lessor.shadow_scope AS sh WHERE sh.repository_id = :repository_id) THEN 1 ELSE 0 END AS shadowed,
   lessor.ms() AS now
 FROM c JOIN lessor.submission AS s ON s.task_id = c.id
 ORDER BY c.rank, c.id
@@ -328,7 +331,10 @@ SELECT u.lease_id, u.id AS task_id, u.epoch, 1::bigint AS version, u.fence, :ter
   s.number, s.title, s.prompt, s.check_command, s.idempotency_key, s.strict,
   coalesce((SELECT json_agg(json_build_array(ts.text, ts.mode) ORDER BY ts.ord)
     FROM lessor.task_scope AS ts WHERE ts.task_id = u.id)::text, '[]') AS scopes,
-  NULL::bigint AS ended_ms, u.rank, :at_ms::bigint AS now
+  NULL::bigint AS ended_ms, u.rank, :at_ms::bigint AS now,
+  (SELECT json_build_array(w.on_task, n.number, v.branch, w.head)::text FROM lessor.stand AS w
+    JOIN lessor.submission AS n ON n.task_id = w.on_task JOIN lessor.unlanded AS v ON v.task_id = w.on_task
+    WHERE w.task_id = u.id) AS stand
 FROM (SELECT lessor.expect(count(*), json_array_length(:grants::json)) AS found FROM u) AS checked
 CROSS JOIN u JOIN lessor.submission AS s ON s.task_id = u.id
 WHERE checked.found > 0
@@ -336,14 +342,15 @@ ORDER BY u.ord
 
 -- name: park_tasks
 -- Tasks that wait leave every scan: on a live lease, or on the one that another task was just granted.
+-- Who waits for a result to land (`passed` is 0) isn't passed by anybody: a reserved turn wouldn't help it.
 UPDATE lessor.task AS t
-SET waiting_on = coalesce(x.lease_id, x.granted), parked_fence = coalesce(t.parked_fence, :fence),
-  parked_ms = coalesce(t.parked_ms, :at_ms)
+SET waiting_on = coalesce(x.lease_id, x.granted), parked_fence = CASE WHEN x.passed = 1 THEN coalesce(t.parked_fence, :fence) END,
+  parked_ms = CASE WHEN x.passed = 1 THEN coalesce(t.parked_ms, :at_ms) END
 FROM (
-  SELECT p.task_id, p.lease_id, (
+  SELECT p.task_id, p.lease_id, p.passed, (
     SELECT l.id FROM lessor.lease AS l WHERE l.task_id = p.behind AND l.kind = 'lease' AND l.ended_ms IS NULL
   ) AS granted
-  FROM json_to_recordset(:parks::json) AS p(task_id bigint, lease_id bigint, behind bigint)
+  FROM json_to_recordset(:parks::json) AS p(task_id bigint, lease_id bigint, behind bigint, passed bigint)
   OFFSET 0
 ) AS x
 WHERE t.id = x.task_id AND t.status = 'queued' AND t.waiting_on IS NULL
@@ -356,7 +363,10 @@ SELECT l.id AS lease_id, l.task_id, l.epoch, l.version, l.fence, l.term, l.ttl_m
   s.number, s.title, s.prompt, s.check_command, s.idempotency_key, s.strict,
   coalesce((SELECT json_agg(json_build_array(ts.text, ts.mode) ORDER BY ts.ord)
     FROM lessor.task_scope AS ts WHERE ts.task_id = l.task_id)::text, '[]') AS scopes,
-  l.ended_ms, t.rank, lessor.ms() AS now
+  l.ended_ms, t.rank, lessor.ms() AS now,
+  (SELECT json_build_array(w.on_task, n.number, v.branch, w.head)::text FROM lessor.stand AS w
+    JOIN lessor.submission AS n ON n.task_id = w.on_task JOIN lessor.unlanded AS v ON v.task_id = w.on_task
+    WHERE w.task_id = l.task_id) AS stand
 FROM json_array_elements_text(:leases::json) WITH ORDINALITY AS x(value, ord)
 JOIN lessor.lease AS l ON l.id = x.value::bigint
 JOIN lessor.task AS t ON t.id = l.task_id

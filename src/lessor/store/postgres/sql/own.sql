@@ -51,7 +51,7 @@ SELECT u.lease_id, u.id AS task_id, u.epoch, 1::bigint AS version, 0::bigint AS 
   :ttl_ms::bigint AS ttl_ms, u.now AS granted_ms, u.expires_ms, u.max_until_ms, u.label, NULL::text AS branch,
   0::bigint AS repository_id, :queue::text AS queue, u.attempts, u.effects, u.progress,
   s.number, s.title, s.prompt, s.check_command, s.idempotency_key, s.strict, '[]' AS scopes,
-  NULL::bigint AS ended_ms, u.rank, u.now
+  NULL::bigint AS ended_ms, u.rank, u.now, NULL::text AS stand
 FROM (
   SELECT CASE WHEN :must = 1 THEN lessor.require(count(*)) ELSE count(*) END AS found FROM u
 ) AS checked CROSS JOIN u JOIN lessor.submission AS s ON s.task_id = u.id
@@ -68,6 +68,8 @@ WITH d AS MATERIALIZED (
   ORDER BY l.ended_ms, l.id LIMIT :most FOR UPDATE SKIP LOCKED
 ), gone AS (
   DELETE FROM lessor.scope AS s WHERE s.lease_id = ANY (ARRAY(SELECT d.id FROM d))
+), faded AS (
+  DELETE FROM lessor.shadow_scope AS s WHERE s.lease_id = ANY (ARRAY(SELECT d.id FROM d))
 ), f AS (
   UPDATE lessor.lease AS l SET drained = 1 WHERE l.id = ANY (ARRAY(SELECT d.id FROM d))
 )
@@ -77,7 +79,7 @@ SELECT CASE WHEN EXISTS (SELECT 1 FROM lessor.task AS t WHERE t.waiting_on = ANY
 -- name: claim_next
 -- The first ready task of a repository, in the round trip that takes the lock and drains, where nothing
 -- stands in its way. Whatever the model has to decide is left to it: what fell due or ran out, a turn that
--- has to be reserved, limits, globs, own reservations and holds, any overlap, and what the same transaction
+-- has to be reserved, limits, globs, own reservations and holds, any overlap, a result that hasn't landed, and what the same transaction
 -- completed if others need it (they may lie before the mark); then the whole transaction is given back.
 -- One task is looked up by its id alone: lists and joins took twice the time (0.4 ms instead of 0.2).
 WITH r AS MATERIALIZED (
@@ -137,6 +139,18 @@ WITH r AS MATERIALIZED (
             AND (ts.mode = 'w' OR s.mode = 'w') LIMIT 1)
       ) AS hit
       WHERE ts.task_id = (SELECT c.id FROM c))
+    AND NOT EXISTS (
+      SELECT 1 FROM lessor.shadow_scope AS g WHERE g.repository_id = :repository_id AND g.pattern IS NOT NULL)
+    AND NOT EXISTS (
+      SELECT 1 FROM lessor.task_scope AS ts CROSS JOIN LATERAL (
+        (SELECT 1 FROM lessor.shadow_scope AS s
+          WHERE s.repository_id = :repository_id AND s.key = ANY (ts.ancestors) LIMIT 1)
+        UNION ALL
+        (SELECT 1 FROM lessor.shadow_scope AS s
+          WHERE s.repository_id = :repository_id AND s.key > ts.key AND s.key < ts.key_end LIMIT 1)
+      ) AS hit
+      WHERE ts.task_id = (SELECT c.id FROM c))
+    AND NOT EXISTS (SELECT 1 FROM lessor.stand AS w WHERE w.task_id = (SELECT c.id FROM c))
   RETURNING nextval('lessor.lease_id_seq') AS lease_id, t.id, t.epoch, t.events, t.rank, t.queue, t.limit_key,
     t.attempts, t.effects, t.progress, t.branch, r.now, r.fence, r.term,
     r.now + CASE WHEN t.progress = 1 THEN :hold_ms ELSE :ttl_ms END AS max_until_ms,
@@ -170,7 +184,7 @@ SELECT u.lease_id, u.id AS task_id, u.epoch, 1::bigint AS version, u.fence, u.te
   u.number, u.title, u.prompt, u.check_command, u.idempotency_key, u.strict,
   coalesce((SELECT json_agg(json_build_array(ts.text, ts.mode) ORDER BY ts.ord)
     FROM lessor.task_scope AS ts WHERE ts.task_id = u.id)::text, '[]') AS scopes,
-  NULL::bigint AS ended_ms, u.rank, u.now
+  NULL::bigint AS ended_ms, u.rank, u.now, NULL::text AS stand
 FROM (SELECT lessor.require(count(*)) AS found FROM u) AS checked CROSS JOIN u
 WHERE checked.found > 0
 

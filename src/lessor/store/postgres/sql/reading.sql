@@ -40,11 +40,12 @@ ORDER BY t.rank, t.id
 LIMIT :most
 
 -- name: leases
+-- What somebody held or has reserved; a shadow is nobody's, and the results tell of it.
 SELECT l.id, l.kind, l.repository_id, l.task_id, s.number, s.title, l.epoch, l.worker_id, l.agent, l.version, l.fence, l.term,
   l.ttl_ms, l.granted_ms, l.renewed_ms, l.expires_ms, l.max_until_ms, l.queue, l.branch, l.label, l.workspace_id,
   l.ended_ms, l.end_reason, l.acknowledged_ms, l.proof, l.result, lessor.ms() AS now
 FROM lessor.lease AS l JOIN lessor.submission AS s ON s.task_id = l.task_id
-WHERE :repository_id < 0 OR l.repository_id = :repository_id
+WHERE (:repository_id < 0 OR l.repository_id = :repository_id) AND l.kind <> 'shadow'
 ORDER BY l.id
 LIMIT :most
 
@@ -58,7 +59,7 @@ FROM lessor.lease AS l JOIN lessor.submission AS s ON s.task_id = l.task_id
 WHERE l.id IN (
   SELECT a.id FROM lessor.lease AS a WHERE a.task_id = :task_id AND a.kind = 'lease'
   UNION ALL
-  SELECT a.id FROM lessor.lease AS a WHERE a.task_id = :task_id AND a.kind <> 'lease' AND a.ended_ms IS NULL)
+  SELECT a.id FROM lessor.lease AS a WHERE a.task_id = :task_id AND a.kind <> 'lease' AND a.kind <> 'shadow' AND a.ended_ms IS NULL)
   AND (:live = 0 OR l.ended_ms IS NULL)
 ORDER BY l.id
 LIMIT :most
@@ -68,7 +69,7 @@ SELECT l.id, l.kind, l.repository_id, l.task_id, s.number, s.title, l.epoch, l.w
   l.ttl_ms, l.granted_ms, l.renewed_ms, l.expires_ms, l.max_until_ms, l.queue, l.branch, l.label, l.workspace_id,
   l.ended_ms, l.end_reason, l.acknowledged_ms, l.proof, l.result, lessor.ms() AS now
 FROM lessor.lease AS l JOIN lessor.submission AS s ON s.task_id = l.task_id
-WHERE l.ended_ms IS NULL
+WHERE l.ended_ms IS NULL AND l.kind <> 'shadow'
   AND l.repository_id IN (SELECT r.id FROM lessor.repository AS r WHERE :repository_id < 0 OR r.id = :repository_id)
 ORDER BY l.id
 LIMIT :most

@@ -5,15 +5,18 @@ SELECT lessor.ms() AS now
 INSERT INTO lessor.repository AS r (canonical, name, fold_case, normalize)
 VALUES (:canonical, :name, :fold_case, :normalize)
 ON CONFLICT (canonical) DO UPDATE SET name = r.name
-RETURNING id, canonical, name, fold_case, normalize, coalesce((lessor.counted(id)).fence, 0) AS fence, term
+RETURNING id, canonical, name, fold_case, normalize, coalesce((lessor.counted(id)).fence, 0) AS fence, term, unlanded
 
 -- name: repository_by_id
-SELECT r.id, r.canonical, r.name, r.fold_case, r.normalize, (lessor.counted(r.id)).fence, r.term
+SELECT r.id, r.canonical, r.name, r.fold_case, r.normalize, (lessor.counted(r.id)).fence, r.term, r.unlanded
 FROM lessor.repository AS r WHERE r.id = :repository_id AND r.id > 0
 
 -- name: repositories
-SELECT r.id, r.canonical, r.name, r.fold_case, r.normalize, (lessor.counted(r.id)).fence, r.term
+SELECT r.id, r.canonical, r.name, r.fold_case, r.normalize, (lessor.counted(r.id)).fence, r.term, r.unlanded
 FROM lessor.repository AS r WHERE r.id > 0 ORDER BY r.id
+
+-- name: set_unlanded
+UPDATE lessor.repository SET unlanded = :unlanded WHERE id = :repository_id AND id > 0 RETURNING id
 
 -- name: put_checkout
 INSERT INTO lessor.checkout (repository_id, host_id, common_dir)

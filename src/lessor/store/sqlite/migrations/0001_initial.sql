@@ -19,7 +19,8 @@ CREATE TABLE repository (
   fold_case INTEGER NOT NULL DEFAULT 0 CHECK (fold_case IN (0, 1)),
   normalize INTEGER NOT NULL DEFAULT 1 CHECK (normalize IN (0, 1)),
   term INTEGER NOT NULL DEFAULT 0,
-  last_number INTEGER NOT NULL DEFAULT 0
+  last_number INTEGER NOT NULL DEFAULT 0,
+  unlanded TEXT NOT NULL DEFAULT 'stack' CHECK (unlanded IN ('stack', 'wait', 'ignore'))
 ) STRICT;
 
 -- What each grant moves, one row a repository; why it is a table of its own, PostgreSQL's says.
@@ -203,7 +204,7 @@ CREATE TABLE lease (
   environment_id INTEGER,
   renew_request TEXT,
   ended_ms INTEGER,
-  end_reason TEXT CHECK (end_reason IN ('completed', 'failed', 'released', 'asked', 'cancelled', 'lapsed', 'gone', 'rewound', 'forced', 'granted')),
+  end_reason TEXT CHECK (end_reason IN ('completed', 'failed', 'released', 'asked', 'cancelled', 'lapsed', 'gone', 'rewound', 'forced', 'granted', 'landed', 'discarded')),
   end_digest TEXT,
   acknowledged_ms INTEGER,
   proof TEXT,
@@ -275,6 +276,43 @@ END;
 CREATE TRIGGER scope_keeps_its_path
 BEFORE UPDATE OF repository_id, key, key_end, mode, pattern, ancestors, reserved_rank ON scope
 BEGIN SELECT RAISE(ABORT, 'scope_keeps_its_path'); END;
+
+-- Results that have a commit, and whether they landed: the shadow of each is the lease here, for as long as
+-- that hasn't ended. `below` are the tasks on whose results it stands, the nearest first.
+CREATE TABLE unlanded (
+  task_id INTEGER PRIMARY KEY REFERENCES task (id),
+  repository_id INTEGER NOT NULL,
+  epoch INTEGER NOT NULL,
+  lease_id INTEGER NOT NULL,
+  branch TEXT NOT NULL,
+  head TEXT NOT NULL,
+  below TEXT NOT NULL CHECK (json_valid(below)),
+  trouble TEXT
+) STRICT;
+
+-- What a shadow lies on, while it does: paths its result had for writing. Not in `scope`: it keeps nobody
+-- out who starts on top of it.
+CREATE TABLE shadow_scope (
+  lease_id INTEGER NOT NULL,
+  ord INTEGER NOT NULL,
+  repository_id INTEGER NOT NULL,
+  task_id INTEGER NOT NULL,
+  text TEXT NOT NULL,
+  key TEXT NOT NULL,
+  key_end TEXT NOT NULL,
+  pattern TEXT,
+  PRIMARY KEY (lease_id, ord)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX shadow_scope_key ON shadow_scope (repository_id, key);
+CREATE INDEX shadow_scope_glob ON shadow_scope (repository_id, key) WHERE pattern IS NOT NULL;
+
+-- The result on whose commit a task's work began.
+CREATE TABLE stand (
+  task_id INTEGER PRIMARY KEY REFERENCES task (id),
+  on_task INTEGER NOT NULL REFERENCES task (id),
+  head TEXT NOT NULL,
+  below TEXT NOT NULL CHECK (json_valid(below))
+) STRICT;
 
 -- Widenings are grants: kept, so that a completion can tell who took a path since its base.
 CREATE TABLE widening (

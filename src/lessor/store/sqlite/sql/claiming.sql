@@ -43,7 +43,7 @@ LIMIT 64
 SELECT id FROM repository WHERE id = :repository_id
 
 -- name: lock_repository
-SELECT r.id, c.fence, r.term, c.floor_ms, r.fold_case, r.normalize
+SELECT r.id, c.fence, r.term, c.floor_ms, r.fold_case, r.normalize, r.unlanded
 FROM repository AS r JOIN counter AS c ON c.repository_id = r.id WHERE r.id = :repository_id AND r.id > 0
 
 -- name: turn_repository
@@ -105,6 +105,7 @@ FROM (
   ORDER BY l.ended_ms, l.id LIMIT :most
 ) AS d;
 DELETE FROM scope WHERE lease_id IN (SELECT lease_id FROM picked);
+DELETE FROM shadow_scope WHERE lease_id IN (SELECT lease_id FROM picked);
 UPDATE task SET waiting_on = NULL
 WHERE id IN (
   SELECT t.id FROM picked AS p JOIN task AS t ON t.id IN (
@@ -184,6 +185,7 @@ SELECT c.id AS task_id, c.epoch, c.rank, c.agent, c.limit_key, c.branch, c.progr
   EXISTS (SELECT 1 FROM lease AS o WHERE o.task_id = c.id AND o.kind <> 'lease' AND o.ended_ms IS NULL) AS has_own,
   EXISTS (SELECT 1 FROM scope AS g WHERE g.repository_id = :repository_id AND g.pattern IS NOT NULL) AS live_globs,
   EXISTS (SELECT 1 FROM usage_limit) AS limited,
+  EXISTS (SELECT 1 FROM shadow_scope AS sh WHERE sh.repository_id = :repository_id) AS shadowed,
   :now AS now
 FROM c JOIN submission AS s ON s.task_id = c.id
 ORDER BY c.rank, c.id
@@ -285,17 +287,21 @@ SELECT p.lease_id, t.id AS task_id, t.epoch, 1 AS version, l.fence, l.term, l.tt
   l.max_until_ms, l.label, l.branch, l.repository_id, l.queue, t.attempts, t.effects, t.progress,
   s.number, s.title, s.prompt, s.check_command, s.idempotency_key, s.strict,
   (SELECT json_group_array(json_array(ts.text, ts.mode) ORDER BY ts.ord) FROM task_scope AS ts WHERE ts.task_id = t.id) AS scopes,
-  l.ended_ms, t.rank, :at_ms AS now
+  l.ended_ms, t.rank, :at_ms AS now,
+  (SELECT json_array(w.on_task, n.number, v.branch, w.head) FROM stand AS w
+    JOIN submission AS n ON n.task_id = w.on_task JOIN unlanded AS v ON v.task_id = w.on_task
+    WHERE w.task_id = t.id) AS stand
 FROM picked AS p JOIN lease AS l ON l.id = p.lease_id JOIN task AS t ON t.id = p.task_id
 JOIN submission AS s ON s.task_id = t.id
 ORDER BY p.ord;
 
 -- name: park_tasks
 -- Tasks that wait leave every scan: on a live lease, or on the one that another task was just granted.
-UPDATE task SET waiting_on = coalesce(x.lease_id, x.granted), parked_fence = coalesce(parked_fence, :fence),
-  parked_ms = coalesce(parked_ms, :at_ms)
+-- Who waits for a result to land (`passed` is 0) isn't passed by anybody: a reserved turn wouldn't help it.
+UPDATE task SET waiting_on = coalesce(x.lease_id, x.granted), parked_fence = CASE WHEN x.passed = 1 THEN coalesce(parked_fence, :fence) END,
+  parked_ms = CASE WHEN x.passed = 1 THEN coalesce(parked_ms, :at_ms) END
 FROM (
-  SELECT j.value ->> 'task_id' AS task_id, j.value ->> 'lease_id' AS lease_id, (
+  SELECT j.value ->> 'task_id' AS task_id, j.value ->> 'lease_id' AS lease_id, j.value ->> 'passed' AS passed, (
     SELECT l.id FROM lease AS l WHERE l.task_id = j.value ->> 'behind' AND l.kind = 'lease' AND l.ended_ms IS NULL
   ) AS granted
   FROM json_each(:parks) AS j
@@ -309,7 +315,10 @@ SELECT l.id AS lease_id, l.task_id, l.epoch, l.version, l.fence, l.term, l.ttl_m
   l.max_until_ms, l.label, l.branch, l.repository_id, l.queue, t.attempts, t.effects, t.progress,
   s.number, s.title, s.prompt, s.check_command, s.idempotency_key, s.strict,
   (SELECT json_group_array(json_array(ts.text, ts.mode) ORDER BY ts.ord) FROM task_scope AS ts WHERE ts.task_id = l.task_id) AS scopes,
-  l.ended_ms, t.rank, :now AS now
+  l.ended_ms, t.rank, :now AS now,
+  (SELECT json_array(w.on_task, n.number, v.branch, w.head) FROM stand AS w
+    JOIN submission AS n ON n.task_id = w.on_task JOIN unlanded AS v ON v.task_id = w.on_task
+    WHERE w.task_id = l.task_id) AS stand
 FROM json_each(:leases) AS x
 JOIN lease AS l ON l.id = x.value
 JOIN task AS t ON t.id = l.task_id

@@ -6,15 +6,18 @@ INSERT INTO repository AS r (canonical, name, fold_case, normalize)
 VALUES (:canonical, :name, :fold_case, :normalize)
 ON CONFLICT (canonical) DO UPDATE SET name = r.name
 RETURNING id, canonical, name, fold_case, normalize,
-  coalesce((SELECT c.fence FROM counter AS c WHERE c.repository_id = id), 0) AS fence, term
+  coalesce((SELECT c.fence FROM counter AS c WHERE c.repository_id = id), 0) AS fence, term, unlanded
 
 -- name: repository_by_id
-SELECT r.id, r.canonical, r.name, r.fold_case, r.normalize, c.fence, r.term
+SELECT r.id, r.canonical, r.name, r.fold_case, r.normalize, c.fence, r.term, r.unlanded
 FROM repository AS r JOIN counter AS c ON c.repository_id = r.id WHERE r.id = :repository_id AND r.id > 0
 
 -- name: repositories
-SELECT r.id, r.canonical, r.name, r.fold_case, r.normalize, c.fence, r.term
+SELECT r.id, r.canonical, r.name, r.fold_case, r.normalize, c.fence, r.term, r.unlanded
 FROM repository AS r JOIN counter AS c ON c.repository_id = r.id WHERE r.id > 0 ORDER BY r.id
+
+-- name: set_unlanded
+UPDATE repository SET unlanded = :unlanded WHERE id = :repository_id AND id > 0 RETURNING id
 
 -- name: put_checkout
 INSERT INTO checkout (repository_id, host_id, common_dir)

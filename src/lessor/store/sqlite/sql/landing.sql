@@ -1,0 +1,75 @@
+-- name: cast_shadows
+-- Results with a commit, of leases that the same transaction ended: each casts its shadow, once an epoch.
+DELETE FROM picked;
+INSERT INTO picked (lease_id, task_id, epoch, ord, asked)
+SELECT (SELECT coalesce(max(q.seq), 0) FROM sqlite_sequence AS q WHERE q.name = 'lease') + row_number() OVER (ORDER BY x.key),
+  o.task_id, o.epoch, o.id, x.value
+FROM json_each(:rows) AS x
+JOIN lease AS o ON o.task_id = x.value ->> 'task_id' AND o.epoch = x.value ->> 'epoch' AND o.kind = 'lease'
+WHERE o.repository_id > 0 AND o.branch IS NOT NULL AND o.ended_ms IS NOT NULL AND o.end_digest = x.value ->> 'digest'
+  AND NOT EXISTS (SELECT 1 FROM unlanded AS u WHERE u.task_id = o.task_id AND u.epoch >= o.epoch);
+INSERT INTO lease (
+  id, kind, repository_id, task_id, epoch, fence, term, ttl_ms, granted_ms, renewed_ms, expires_ms, max_until_ms,
+  queue, agent, branch, label)
+SELECT p.lease_id, 'shadow', o.repository_id, o.task_id, o.epoch, o.fence, o.term, :ttl_ms, o.ended_ms, o.ended_ms,
+  o.ended_ms + :ttl_ms, o.ended_ms + :ttl_ms, o.queue, o.agent, o.branch, o.label
+FROM picked AS p JOIN lease AS o ON o.id = p.ord;
+INSERT INTO shadow_scope (lease_id, ord, repository_id, task_id, text, key, key_end, pattern)
+SELECT p.lease_id, ts.ord, o.repository_id, p.task_id, ts.text, ts.key, ts.key_end, ts.pattern
+FROM picked AS p JOIN lease AS o ON o.id = p.ord CROSS JOIN task_scope AS ts ON ts.task_id = p.task_id
+WHERE ts.mode = 'w';
+INSERT INTO unlanded (task_id, repository_id, epoch, lease_id, branch, head, below)
+SELECT p.task_id, o.repository_id, p.epoch, p.lease_id, o.branch, p.asked ->> 'head',
+  coalesce((SELECT w.below FROM stand AS w WHERE w.task_id = p.task_id), '[]')
+FROM picked AS p JOIN lease AS o ON o.id = p.ord
+WHERE true
+ON CONFLICT (task_id) DO UPDATE SET epoch = excluded.epoch, lease_id = excluded.lease_id, branch = excluded.branch,
+  head = excluded.head, below = excluded.below, trouble = NULL;
+SELECT p.task_id FROM picked AS p;
+
+-- name: shadow_pairs
+-- For each task the shadows whose paths may meet its own; at most :most pairs a task, as a rank within it.
+SELECT p.task_id, p.on_task, p.lease_id, u.branch, u.head, u.below, p.mine_key, p.mine_mode, p.mine_pattern, p.key, p.pattern
+FROM (
+  SELECT q.*, row_number() OVER (PARTITION BY q.task_id) AS place
+  FROM (
+    SELECT t.id AS task_id, s.task_id AS on_task, s.lease_id, ts.key AS mine_key, ts.mode AS mine_mode,
+      ts.pattern AS mine_pattern, s.key, s.pattern
+    FROM json_each(:tasks) AS c CROSS JOIN task AS t ON t.id = c.value
+    CROSS JOIN task_scope AS ts ON ts.task_id = t.id
+    CROSS JOIN json_each(ts.ancestors) AS a
+    CROSS JOIN shadow_scope AS s ON s.repository_id = t.repository_id AND s.key = a.value
+    WHERE s.task_id <> t.id
+    UNION ALL
+    SELECT t.id AS task_id, s.task_id AS on_task, s.lease_id, ts.key AS mine_key, ts.mode AS mine_mode,
+      ts.pattern AS mine_pattern, s.key, s.pattern
+    FROM json_each(:tasks) AS c CROSS JOIN task AS t ON t.id = c.value
+    CROSS JOIN task_scope AS ts ON ts.task_id = t.id
+    CROSS JOIN shadow_scope AS s ON s.repository_id = t.repository_id AND s.key > ts.key AND s.key < ts.key_end
+    WHERE s.task_id <> t.id
+  ) AS q
+) AS p
+JOIN lease AS l ON l.id = p.lease_id AND l.ended_ms IS NULL
+JOIN unlanded AS u ON u.task_id = p.on_task
+WHERE p.place <= :most
+ORDER BY p.task_id, p.lease_id
+
+-- name: put_stands
+-- On which results the tasks begin that are granted next, in the same transaction.
+INSERT INTO stand (task_id, on_task, head, below)
+SELECT x.value ->> 'task_id', x.value ->> 'on_task', x.value ->> 'head', x.value ->> 'below'
+FROM json_each(:rows) AS x
+WHERE true
+ON CONFLICT (task_id) DO UPDATE SET on_task = excluded.on_task, head = excluded.head, below = excluded.below
+RETURNING task_id
+
+-- name: shadow_scopes
+SELECT s.lease_id, s.ord, s.text, s.key, 'w' AS mode, s.pattern
+FROM shadow_scope AS s
+WHERE s.lease_id IN (SELECT value FROM json_each(:leases))
+ORDER BY s.lease_id, s.ord
+
+-- name: stand
+SELECT w.on_task, n.number, u.branch, w.head
+FROM stand AS w JOIN submission AS n ON n.task_id = w.on_task JOIN unlanded AS u ON u.task_id = w.on_task
+WHERE w.task_id = :task_id

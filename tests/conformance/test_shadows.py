@@ -1,0 +1,191 @@
+"""A result that hasn't landed: what overlaps it begins on top of it, or waits."""
+
+from __future__ import annotations
+
+import pytest
+
+from builders import TTL, Yard
+from lessor.model.grant import Grant
+from lessor.model.shadow import SHADOW_MS, Unlanded
+
+
+def result(yard: Yard, *scopes: str, head: str = "a" * 40, **more: object) -> Grant:
+    """A task with these scopes that was done, with a commit to show."""
+    grant = yard.running(*scopes, **more)
+    yard.complete(grant, base="0" * 40, commit=head)
+    return grant
+
+
+def test_what_overlaps_one_result_begins_on_it(yard: Yard) -> None:
+    first = result(yard, "src")
+    yard.add("next", scopes=("src/a",))
+    grant = yard.claim_one()
+    assert grant.stand is not None
+    assert (grant.stand.task, grant.stand.number) == (first.task, first.number)
+    assert (grant.stand.branch, grant.stand.commit) == (first.branch, "a" * 40)
+
+
+def test_what_overlaps_nothing_begins_on_the_target(yard: Yard) -> None:
+    result(yard, "src")
+    yard.add("beside", scopes=("docs",))
+    assert yard.claim_one().stand is None
+
+
+@pytest.mark.parametrize(
+    ("held", "wish", "stands"),
+    [
+        (("src/*.py",), "src/a.py", True),
+        (("src/*.py",), "src/a.md", False),
+        (("src/a",), "src/**/*.py", True),
+        (("src/a",), "doc?/*", False),
+    ],
+)
+def test_globs_are_decided_exactly(
+    yard: Yard, held: tuple[str, ...], wish: str, stands: bool
+) -> None:
+    result(yard, *held)
+    yard.add("next", scopes=(wish,))
+    assert (yard.claim_one().stand is not None) == stands
+
+
+def test_paths_that_were_only_read_cast_no_shadow(yard: Yard) -> None:
+    result(yard, "src", reads=("docs",))
+    yard.add("next", scopes=("docs",))
+    assert yard.claim_one().stand is None
+
+
+def test_what_overlaps_two_results_waits_for_one_to_land(yard: Yard) -> None:
+    result(yard, "src/a")
+    result(yard, "src/b")
+    task = yard.add("both", scopes=("src",))
+    assert yard.claim() == []
+    assert yard.lessor.tasks.task(task.task).waiting_on is not None
+
+
+def test_a_result_that_contains_the_other_is_the_one_to_begin_on(yard: Yard) -> None:
+    result(yard, "src/a", head="a" * 40)
+    middle = result(yard, "src", head="b" * 40)
+    yard.add("last", scopes=("src/a", "src/b"))
+    grant = yard.claim_one()
+    assert grant.stand is not None
+    assert (grant.stand.task, grant.stand.commit) == (middle.task, "b" * 40)
+
+
+def test_a_chain_is_followed_all_the_way_down(yard: Yard) -> None:
+    result(yard, "src/a", "src/b", head="a" * 40)
+    result(yard, "src/b", "src/c", head="b" * 40)
+    top = result(yard, "src/c", "src/d", head="c" * 40)
+    yard.add("last", scopes=("src/a", "src/d"))
+    stand = yard.claim_one().stand
+    assert stand is not None
+    assert stand.task == top.task
+
+
+def test_a_batch_stacks_each_task_on_its_own(yard: Yard) -> None:
+    one, two = result(yard, "src/a", head="a" * 40), result(yard, "src/b", head="b" * 40)
+    for path in ("src/a", "src/b", "src"):
+        yard.add(path, scopes=(path,))
+    grants = yard.claim(wanted=3)
+    assert [grant.stand.task for grant in grants if grant.stand] == [one.task, two.task]
+
+
+def test_a_result_without_a_commit_of_its_own_casts_none(yard: Yard) -> None:
+    yard.complete(yard.running("src"), base="a" * 40, commit="a" * 40)
+    yard.complete(yard.running("src"))
+    yard.add("next", scopes=("src",))
+    assert yard.claim_one().stand is None
+
+
+def test_completing_again_casts_no_second_shadow(yard: Yard) -> None:
+    grant = yard.running("src")
+    for _ in range(2):
+        yard.complete(grant, base="0" * 40, commit="a" * 40)
+    assert yard.store.sql("SELECT count(*) FROM lease WHERE kind = 'shadow'") == [(1,)]
+
+
+def test_completing_and_claiming_in_one_call_stacks_at_once(yard: Yard) -> None:
+    grant = yard.running("src")
+    yard.add("next", scopes=("src",))
+    done = yard.result(base="0" * 40, commit="a" * 40)
+    request = yard.request()
+    for _ in range(2):
+        _, grants = yard.lessor.leases.complete_and_claim([(grant.holder, done)], request)
+        assert [g.stand.task for g in grants if g.stand] == [grant.task]
+
+
+def test_a_late_result_casts_no_shadow(yard: Yard) -> None:
+    grant = yard.running("src")
+    yard.store.advance(TTL)
+    yard.refused(lambda: yard.complete(grant, base="0" * 40, commit="a" * 40))
+    assert yard.store.sql("SELECT count(*) FROM shadow_scope") == [(0,)]
+
+
+def test_a_retry_of_the_claim_says_where_it_stands_too(yard: Yard) -> None:
+    result(yard, "src")
+    yard.add("next", scopes=("src",))
+    request = yard.request()
+    first = yard.lessor.leases.claim(request)
+    assert first[0].stand is not None
+    assert yard.lessor.leases.claim(request)[0].stand == first[0].stand
+
+
+def test_a_later_epoch_stands_where_the_first_did(yard: Yard) -> None:
+    result(yard, "src", head="a" * 40)
+    yard.add("next", scopes=("src",))
+    first = yard.claim_one()
+    yard.lessor.leases.release(first.holder)
+    again = yard.claim_one()
+    assert again.epoch == 2
+    assert again.stand == first.stand
+
+
+def test_a_task_with_a_branch_of_its_own_goes_on_there(yard: Yard) -> None:
+    result(yard, "src")
+    yard.add("next", scopes=("src",), branch="feat/mine")
+    assert yard.claim_one().stand is None
+
+
+def test_paths_acquired_without_a_task_stand_on_nothing(yard: Yard) -> None:
+    result(yard, "src/a")
+    result(yard, "src/b")
+    grant = yard.lessor.leases.acquire(yard.asked("look", scopes=("src",)), worker=yard.worker.id)
+    assert grant.stand is None
+
+
+def test_the_repository_may_say_wait(yard: Yard) -> None:
+    yard.lessor.registry.set_unlanded(yard.repository.id, Unlanded.WAIT)
+    result(yard, "src")
+    yard.add("next", scopes=("src",))
+    assert yard.claim() == []
+
+
+def test_the_repository_may_say_ignore(yard: Yard) -> None:
+    known = yard.lessor.registry.set_unlanded(yard.repository.id, Unlanded.IGNORE)
+    assert known.unlanded is Unlanded.IGNORE
+    result(yard, "src/a")
+    result(yard, "src/b")
+    yard.add("next", scopes=("src",))
+    assert yard.claim_one().stand is None
+
+
+def test_no_turn_is_reserved_for_who_waits_for_a_landing(yard: Yard) -> None:
+    """A reservation keeps others behind who is passed; landing is a person's, and nobody passes."""
+    yard.lessor.registry.set_queue("default", overtake_limit=1)
+    result(yard, "src/a")
+    result(yard, "src/b")
+    yard.add("both", scopes=("src",))
+    assert yard.claim() == []
+    for n in range(3):
+        yard.complete(yard.running(f"docs/{n}"))
+        assert yard.claim() == []
+    assert yard.store.sql("SELECT count(*) FROM lease WHERE kind = 'reservation'") == [(0,)]
+
+
+def test_a_shadow_fades_where_nobody_lands(yard: Yard) -> None:
+    result(yard, "src/a")
+    result(yard, "src/b")
+    yard.add("both", scopes=("src",))
+    assert yard.claim() == []
+    yard.store.advance(SHADOW_MS)
+    assert yard.claim_one().stand is None
+    assert yard.store.sql("SELECT count(*) FROM shadow_scope") == [(0,)]
