@@ -25,6 +25,7 @@ LessorError
 │   ├── GitMissingError
 │   ├── NotARepositoryError
 │   ├── WorktreeError
+│   ├── ForeignCommitsError
 │   └── HoldsWorkError
 ├── AgentError              the agent's process couldn't be started or judged
 │   └── AgentMissingError   its program isn't there
@@ -209,6 +210,13 @@ class WorktreeError(GitError):
     """A worktree can't be made, moved or removed."""
 
     code = "worktree"
+
+
+class ForeignCommitsError(GitError):
+    """A branch that was lent out has commits which its holder didn't make; `commits` names them."""
+
+    code = "foreign_commits"
+    exit_code = 6
 
 
 class HoldsWorkError(GitError):

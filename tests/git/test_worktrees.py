@@ -88,8 +88,9 @@ def test_a_zombie_s_commit_does_not_move_a_branch_that_was_handed_on(
     assert current_branch(worktree) is None
 
 
+@pytest.mark.parametrize("end", ["--continue", "--abort"])
 def test_a_zombie_s_rebase_ends_without_moving_the_branch(
-    add, worktree: Path, main: Path, git: Git
+    add, worktree: Path, main: Path, git: Git, end: str
 ):
     (main / "README").write_text("theirs\n")
     git(main, "commit", "-q", "-am", "theirs")
@@ -101,8 +102,23 @@ def test_a_zombie_s_rebase_ends_without_moving_the_branch(
     path = add()
     (worktree / "README").write_text("resolved\n")
     git(worktree, "add", "README")
-    git(worktree, "-c", "core.editor=true", "rebase", "--continue")
+    git(worktree, "-c", "core.editor=true", "rebase", end)
     assert git(main, "rev-parse", BRANCH) == tip == head_commit(path)
+
+
+def test_a_zombie_s_bisect_gives_the_branch_up_and_goes_back_to_its_commit(
+    add, worktree: Path, main: Path, git: Git
+):
+    git(worktree, "commit", "-q", "--allow-empty", "-m", "ours")
+    tip = head_commit(worktree)
+    git(worktree, "bisect", "start", "HEAD", "HEAD~2")
+    detach_head(worktree)
+    path = add()
+    assert head_commit(path) == tip
+    git(worktree, "bisect", "reset")
+    assert (current_branch(worktree), head_commit(worktree)) == (None, tip)
+    git(worktree, "commit", "-q", "--allow-empty", "-m", "too late")
+    assert git(main, "rev-parse", BRANCH) == tip
 
 
 def test_during_a_rebase_and_a_bisect_the_list_still_names_the_branch(

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lessor.errors import GitError, WorktreeError
+from lessor.git.authorship import read_authorship, refuse_foreign
 from lessor.git.blob import GITLINK, mode_of
 from lessor.git.identity import LESSOR, configured_identity, identity
 from lessor.git.index import read_index
@@ -51,16 +52,17 @@ def commit_leftovers(
     return commit
 
 
-def ensure_trailer(worktree: Path, *, base: str, label: str) -> str:
+def ensure_trailer(worktree: Path, *, base: str, label: str, excluding: Sequence[str] = ()) -> str:
     """Give each commit of base..HEAD the label's trailer exactly once; the head that results.
 
     Commits are made anew only from the first that lacks it on, with authors, committers, dates,
-    encodings and texts as they were; files and index don't change. Commits that another branch or
-    another branch's remote holds (a target that was merged in) stay as they are. The reflog keeps
-    the old ones.
+    encodings and texts as they were; files and index don't change. Commits that `excluding` leads
+    to stay as they are, and so do those that weren't made in this worktree and that another branch
+    or another branch's remote holds. The reflog keeps the old ones.
 
     Raises:
         WorktreeError: The worktree isn't one that Lessor made.
+        ForeignCommitsError: Somebody else's commits are among them; no label is given to any.
         GitError: HEAD is detached, something is in progress, or the branch moved meanwhile.
         LabelInvalidError: The label spans lines.
     """
@@ -70,9 +72,14 @@ def ensure_trailer(worktree: Path, *, base: str, label: str) -> str:
             f"{worktree} isn't Lessor's; its commits stay as they are.", path=str(worktree)
         )
     branch, head = _refuse_unfinished(layout, read_status(layout))
-    commits = _own_commits(layout, branch, base=resolve_commit(layout.common_dir, base))
+    start = resolve_commit(layout.common_dir, base)
+    found = read_authorship(layout, since=start, branch=branch, label=label, excluding=excluding)
+    refuse_foreign(found, branch=branch)
+    own = found.made | set(_own_commits(layout, branch, base=start))
     renewed: dict[str, str] = {}
-    for commit, content in _contents(layout, commits).items():
+    for commit, content in _contents(layout, [*found.commits][::-1]).items():
+        if commit not in own and not renewed.keys() & _parents(content):
+            continue
         written = _rewritten(content, label, renewed)
         if written != content:
             args = ["hash-object", "-t", "commit", "-w", "--stdin"]
@@ -118,10 +125,10 @@ def _stage(layout: Layout, status: Status) -> None:
 
 
 def _own_commits(layout: Layout, branch: str, *, base: str) -> Sequence[str]:
-    """The commits of base..HEAD that this branch alone holds, parents before children."""
+    """The commits of base..HEAD that this branch alone holds."""
     return layout.git(
         [
-            *("rev-list", "--topo-order", "--reverse", "HEAD", "--not", base),
+            *("rev-list", "HEAD", "--not", base),
             *(f"--exclude={branch}", "--branches", f"--exclude=*/{branch}", "--remotes"),
         ]
     ).lines
@@ -138,6 +145,11 @@ def _contents(layout: Layout, commits: Sequence[str]) -> Mapping[str, bytes]:
         found[commit] = rest[:size]
         out = rest[size + 1 :]
     return found
+
+
+def _parents(content: bytes) -> set[str]:
+    headers = content.partition(b"\n\n")[0].split(b"\n")
+    return {line[7:].decode() for line in headers if line.startswith(b"parent ")}
 
 
 def _rewritten(content: bytes, label: str, renewed: Mapping[str, str]) -> bytes:

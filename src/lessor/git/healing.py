@@ -11,32 +11,72 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lessor.errors import WorktreeError
-from lessor.git.command import run_git
+from lessor.git.command import failure, run_git
 from lessor.git.layout import layout_of
-from lessor.git.progress import DETACHED_REBASE, rebase_head_name
+from lessor.git.progress import (
+    BISECT_START,
+    DETACHED_REBASE,
+    branch_in_progress,
+    git_locks,
+    rebase_head_name,
+)
+from lessor.git.refs import BRANCHES, read_ref
 from lessor.git.registry import Worktree
 from lessor.git.repository import Repository
 from lessor.git.salvage import salvage_entry
 
+_TRIES = 5
+_HANDED_ON = "lessor: the branch was handed on"
+_HEAD_LOCK = "HEAD.lock"
+
 
 def detach_entry(git_dir: Path) -> None:
-    """Take the branch off a worktree's HEAD, and out of the rebase that would come back to it.
+    """Take the branch off a worktree's HEAD, and out of what would come back to it.
 
-    Commits made there from now on move nothing but that HEAD. Files and index stay as they are.
+    Commits made there from now on move nothing but that HEAD, and the end of a rebase or a bisect
+    leaves it at a commit. Files and index stay as they are.
 
     Raises:
+        WorktreeError: A git command holds HEAD's lock there, and may move the branch yet.
         GitError: HEAD is at no commit, or can't be moved.
     """
-    head = run_git(["rev-parse", "--verify", "HEAD"], cwd=git_dir, git_dir=git_dir).text
-    message = "lessor: the branch was handed on"
-    run_git(["update-ref", "--no-deref", "-m", message, "HEAD", head], cwd=git_dir, git_dir=git_dir)
+    head = _detach(git_dir)
     head_name = rebase_head_name(git_dir)
     if head_name is not None:
         # Its end would move the branch that this file names; git 2.39 moves it only when the name
         # starts with refs/.
-        rewritten = head_name.with_name("head-name.lessor")
-        rewritten.write_text(f"{DETACHED_REBASE}\n")
-        rewritten.replace(head_name)
+        _rewrite(head_name, DETACHED_REBASE)
+    elif bisected := branch_in_progress(git_dir):
+        # It goes back to what this file names, and git keeps everybody else from that branch.
+        _rewrite(git_dir / BISECT_START, read_ref(git_dir, f"{BRANCHES}{bisected}") or head)
+
+
+def _detach(git_dir: Path) -> str:
+    """Put HEAD at the commit that its branch is at, even while somebody commits there."""
+    tries = 0
+    while True:
+        head = run_git(["rev-parse", "--verify", "HEAD"], cwd=git_dir, git_dir=git_dir).text
+        args = ["update-ref", "--no-deref", "-m", _HANDED_ON, "HEAD", head, head]
+        moved = run_git(args, cwd=git_dir, git_dir=git_dir, check=False)
+        if moved.code == 0:
+            return head
+        if _HEAD_LOCK in git_locks(git_dir):
+            raise WorktreeError(
+                f"A git command holds {git_dir / _HEAD_LOCK}, and may move the branch yet.",
+                next_step="The branch can be handed on when it ends. If no git runs there any "
+                "more, remove that file.",
+                lock=str(git_dir / _HEAD_LOCK),
+            )
+        tries += 1
+        if tries == _TRIES:
+            raise failure(args, moved)
+
+
+def _rewrite(file: Path, text: str) -> None:
+    """Change one of git's notes in one step."""
+    rewritten = file.with_name(f"{file.name}.lessor")
+    rewritten.write_text(f"{text}\n")
+    rewritten.replace(file)
 
 
 def forget_entry(

@@ -19,13 +19,15 @@ _MARKERS = {
     "sequencer": "cherry-pick",
 }
 _LOCKS = ("index.lock", "HEAD.lock")
+# What a bisect goes back to: a branch, or a commit where HEAD was detached.
+BISECT_START = "BISECT_START"
 _NOTES = (
     "MERGE_MSG",
     "MERGE_MODE",
     "AUTO_MERGE",
     "REBASE_HEAD",
     "SQUASH_MSG",
-    "BISECT_START",
+    BISECT_START,
     "BISECT_NAMES",
     "BISECT_TERMS",
 )
@@ -60,7 +62,7 @@ def branch_in_progress(git_dir: Path) -> str | None:
     if head_name is not None:
         recorded = os.fsdecode(head_name.read_bytes()).strip()
         return recorded.removeprefix(BRANCHES) if recorded.startswith(BRANCHES) else None
-    start = git_dir / "BISECT_START"
+    start = git_dir / BISECT_START
     if not start.is_file():
         return None
     # A bisect that began on a detached HEAD keeps the commit's id here.

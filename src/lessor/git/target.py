@@ -89,6 +89,16 @@ def default_target(
     return Target(name=tracking, commit=theirs, note=stale)
 
 
+def tracking_tips(common_dir: Path, branch: str) -> tuple[str, ...]:
+    """The commits that the remotes had `branch` at when they were last asked.
+
+    Raises:
+        GitError: Git can't list them.
+    """
+    asked = ["for-each-ref", "--format=%(objectname)", f"{TRACKING}*/{branch}"]
+    return tuple(run_git(asked, cwd=common_dir, git_dir=common_dir).lines)
+
+
 def _default_name(
     common_dir: Path, refs: Mapping[str, str], *, remote: str | None, said: Advertised | None
 ) -> str | None:

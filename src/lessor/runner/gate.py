@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from lessor.errors import GitError, InvalidError, ScopeHeldError, ScopeInvalidError
+from lessor.errors import InvalidError, ScopeHeldError, ScopeInvalidError
 from lessor.git.changes import FileChange, diff_summary, touches
 from lessor.git.repository import packages_at
 from lessor.model.grant import Grant
@@ -19,6 +19,7 @@ from lessor.runner.asking import answered
 from lessor.runner.desk import Desk
 from lessor.runner.noting import NoteKind, Tell
 from lessor.runner.refused import MOST_LISTED, Cause, Refused, held_by, in_words, named
+from lessor.runner.targets import target_tips
 
 AT_ONCE = 1_000
 _UNASKED = Cause(
@@ -59,7 +60,7 @@ def change_between(desk: Desk, base: str, head: str) -> Change:
     files = diff_summary(common_dir, base, head)
     differing = {file.path for file in files}
     own: dict[str, str] = {}
-    for touch in touches(common_dir, base, head, excluding=_target(desk, base)):
+    for touch in touches(common_dir, base, head, excluding=target_tips(desk, base)):
         if touch.path in differing:
             own.setdefault(touch.path, touch.commit)
     return Change(files=files, own=own)
@@ -179,15 +180,6 @@ class Gate:
         key = parse_scope(refused, rules=self._rules).key
         same = (s for s in scopes if parse_scope(s, rules=self._rules).key == key)
         return next(same, scopes[0])
-
-
-def _target(desk: Desk, base: str) -> tuple[str, ...]:
-    """The tip of what the result will land on, where it has moved on and may have been merged in."""
-    try:
-        tip = desk.base_commit()
-    except GitError:  # the branch is gone meanwhile: then nothing of it can be told apart
-        return ()
-    return () if tip == base else (tip,)
 
 
 def _unheard_of(invalid: InvalidError) -> Cause:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from lessor.errors import GitError
+from lessor.git.authorship import read_authorship, refuse_foreign
 from lessor.git.commit import commit_leftovers, ensure_trailer
 from lessor.git.layout import layout_of
 from lessor.model.task import Effects, Stage
@@ -20,6 +21,7 @@ from lessor.runner.desk import Desk, Plan
 from lessor.runner.gate import Change, Gate, change_between
 from lessor.runner.noting import NoteKind, Tell
 from lessor.runner.process import never
+from lessor.runner.targets import target_tips
 from lessor.runner.words import kept_text, last_line, left_in
 from lessor.runner.workplace import Place
 
@@ -134,15 +136,26 @@ class Judge:
     def _commit(self, errand: Errand, place: Place) -> str:
         grant, branch = errand.grant, place.workspace.branch
         asked = ["symbolic-ref", "--quiet", "--short", "HEAD"]
-        current = layout_of(place.worktree).git(asked, check=False).text
+        layout = layout_of(place.worktree)
+        current = layout.git(asked, check=False).text
         if current not in {branch, ""}:
             raise GitError(
                 f"The worktree is on {current}, and the result belongs on {branch}.",
                 next_step=f"Bring your commits there: git checkout {branch} && git merge {current}.",
             )
+        targets = target_tips(self._desk, place.base)
+        if current:
+            # Before anything is committed: files that don't have a foreign commit's changes would
+            # be taken for its undoing.
+            found = read_authorship(
+                layout, since=place.start, branch=branch, label=grant.label, excluding=targets
+            )
+            refuse_foreign(found, branch=branch)
         message = f"{grant.title}\n\nTask #{grant.number}, left uncommitted by the agent."
         commit_leftovers(place.worktree, message=message, label=grant.label, author=None)
-        return ensure_trailer(place.worktree, base=place.start, label=grant.label)
+        return ensure_trailer(
+            place.worktree, base=place.start, label=grant.label, excluding=targets
+        )
 
     def _of_nothing(self, errand: Errand, found: Judgement) -> Judgement:
         reason = left_in(errand.outbox, "no-change")

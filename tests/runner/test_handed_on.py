@@ -1,0 +1,69 @@
+"""A branch that was handed on takes nothing from the process that had it before."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+from run_rig import git
+from supervisor_rig import until
+
+from lessor.model.lease import terms_for
+from lessor.runner.lease_file import lease_file
+from lessor.runner.noting import NoteKind
+
+TERMS = terms_for(4_000)
+ZOMBIE = (
+    'echo half > half.txt; git add -A; git commit -qm half; touch "$LESSOR_OUTBOX/ready"; '
+    "while [ ! -e {go} ]; do sleep 0.05; done; {moves}; touch {go}.done; exec sleep 600"
+)
+HEIR = (
+    'if [ "$LESSOR_ROUND" = 1 ]; then echo mine > mine.txt; git add -A; git commit -qm mine; '
+    'touch "$LESSOR_OUTBOX/ready"; while [ ! -e {go}.done ]; do sleep 0.05; done; '
+    'else cp "$LESSOR_BRIEF" {go}.brief; eval "$(sed -n \'s/.* out: //p\' "$LESSOR_BRIEF")"; fi'
+)
+LATE = "echo late > late.txt; git add late.txt; git commit -qm late"
+ACCEPTING = "git -c receive.denyCurrentBranch=ignore receive-pack"
+
+
+@pytest.mark.parametrize(
+    "moves",
+    [
+        f'{LATE}; git update-ref "refs/heads/$LESSOR_BRANCH" HEAD',
+        f'git checkout -q --ignore-other-worktrees "$LESSOR_BRANCH"; {LATE}',
+        f'{LATE}; git push -qf --receive-pack "{ACCEPTING}" . "HEAD:$LESSOR_BRANCH"',
+    ],
+    ids=["update-ref", "checkout by force", "push"],
+)
+def test_a_zombies_commit_on_the_new_holders_branch_goes_back_and_is_taken_out(shop, moves):
+    task = shop.add(max_attempts=3)
+    go = shop.directory / "go"
+    agent = (
+        f'if [ "$LESSOR_EPOCH" = 1 ]; then {ZOMBIE.format(go=go, moves=moves)}; '
+        f"else {HEIR.format(go=go)}; fi"
+    )
+    started = shop.start(agent, workers=2, terms=TERMS)
+    first = shop.await_note(NoteKind.STARTED)
+    until(lambda: list(shop.state.glob("runs/*/outbox/ready")), "the first epoch has committed")
+    assert lease_file(shop.state / "leases", first.lease).exists()
+    for pid in (first.supervisor, first.pid):
+        os.killpg(pid, signal.SIGSTOP)
+    shop.await_note(NoteKind.STARTED, count=2)
+    until(lambda: len(list(shop.state.glob("runs/*/outbox/ready"))) == 2, "the heir has committed")
+    os.killpg(first.pid, signal.SIGCONT)
+    go.touch()
+    until(lambda: shop.task(task).state == "succeeded", "the heir's result is in")
+    os.killpg(first.supervisor, signal.SIGCONT)
+    assert started.result() == 0
+    told = go.with_name("go.brief").read_text()
+    assert "past this worktree's HEAD" in told
+    assert "'late'" in told
+    subjects = git(shop.root, "log", "--format=%s", f"main..{shop.branch(task)}").split("\n")
+    assert subjects == ["mine", "half"]
+    assert shop.task(task).commit == git(shop.root, "rev-parse", shop.branch(task))
+    with pytest.raises(AssertionError):
+        shop.shown(task, "late.txt")
+    saved = [saved.ref for saved in shop.lessor.salvages.of_task(task) if saved.ref]
+    kept = git(shop.root, "log", "--format=%s", *saved).split("\n")
+    assert "late" in kept, "the zombie's commit isn't lost either"
