@@ -26,7 +26,11 @@ _UNAVAILABLE = (
 )
 
 
-def translate(error: apsw.Error, *, path: str) -> LessorError:
+FAULTS = (apsw.Error, UnicodeDecodeError)
+"""What a statement may raise; SQLite doesn't look whether a text is UTF-8, and quick_check neither."""
+
+
+def translate(error: apsw.Error | UnicodeDecodeError, *, path: str) -> LessorError:
     """The Lessor error that says what to do about SQLite's."""
     text = str(error)
     match error:
@@ -46,7 +50,7 @@ def translate(error: apsw.Error, *, path: str) -> LessorError:
             )
         case _ if _is_full(error, path):
             return full(Path(path))
-        case apsw.CorruptError() | apsw.NotADBError():
+        case apsw.CorruptError() | apsw.NotADBError() | UnicodeDecodeError():
             return StoreCorruptError(
                 f"{path} is damaged or no Lessor store: {text}.",
                 next_step="Restore a backup: lessor restore FILE.",
@@ -62,7 +66,7 @@ def translate(error: apsw.Error, *, path: str) -> LessorError:
             return StoreError(f"SQLite: {text}.", next_step="Run `lessor doctor`.", store=path)
 
 
-def _is_full(error: apsw.Error, path: str) -> bool:
+def _is_full(error: Exception, path: str) -> bool:
     if isinstance(error, apsw.IOError | apsw.CantOpenError):  # so it says where shared memory is
         return is_full(Path(path))
     return isinstance(error, apsw.FullError)

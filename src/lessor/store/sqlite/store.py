@@ -18,7 +18,7 @@ import apsw
 from lessor.clock import Clock, SystemClock
 from lessor.errors import BusyError, InvalidError, StoreCorruptError, StoreUnavailableError
 from lessor.store import TRIES, Call, RetryRule, Row, T
-from lessor.store.sqlite.errors import translate
+from lessor.store.sqlite.errors import FAULTS, translate
 from lessor.store.sqlite.high_water import HighWater
 from lessor.store.sqlite.opening import open_connection, read_key
 from lessor.store.sqlite.place import MOUNTS, WriterLock, check_place
@@ -62,7 +62,7 @@ class SqliteStore:
             if not in_memory:
                 self._high_water = HighWater(Path(path))
             self._enter(host_id)
-        except apsw.Error as error:
+        except FAULTS as error:
             self._give_up()
             raise translate(error, path=path) from error
         except BaseException:
@@ -88,7 +88,7 @@ class SqliteStore:
                         self._write(lambda _: None)
                 values.setdefault("now", self._now())
                 return list(self._db.execute(self._statements[name], values))
-            except apsw.Error as error:
+            except FAULTS as error:
                 raise translate(error, path=self.path) from error
 
     def once(self, name: str, /, **values: Any) -> list[Row]:
@@ -123,7 +123,7 @@ class SqliteStore:
                 next_step="Roll back and begin again.",
                 retry_ms=100,
             ) from None
-        except apsw.Error as error:
+        except FAULTS as error:
             raise translate(error, path=self.path) from error
 
     def notify(self) -> None:
@@ -147,7 +147,7 @@ class SqliteStore:
         with self._lock:
             try:
                 self._db.execute("VACUUM INTO ?", (str(target),))
-            except apsw.Error as error:
+            except FAULTS as error:
                 raise translate(error, path=str(target)) from error
 
     def check(self) -> list[str]:
@@ -155,7 +155,7 @@ class SqliteStore:
         with self._lock:
             try:
                 found = [str(row[0]) for row in self._db.execute("PRAGMA integrity_check")]
-            except apsw.Error as error:
+            except FAULTS as error:
                 return [str(error)]
             return [] if found == ["ok"] else found
 
@@ -172,7 +172,7 @@ class SqliteStore:
             slept = self._suspension.extend_leases(tx)
             answer = rule(tx)
             self._db.execute("COMMIT")
-        except apsw.Error as error:
+        except FAULTS as error:
             self._roll_back()
             raise translate(error, path=self.path) from error
         except BaseException:
