@@ -39,7 +39,8 @@ def check_settled(ref: Reference, place: int) -> None:
         assert lease.ended is not None or ref.at(place) < lease.expires, f"{lease} was overlooked"
         assert lease.ended is None or lease.drained, f"{lease} still blocks its paths"
     for task in ref.tasks.values():
-        fell_due = task.state == "queued" and not task.due and task.run_at <= ref.clock
+        waits = task.place == place and task.state == "queued" and not task.due
+        fell_due = waits and task.run_at <= ref.clock
         assert not fell_due, f"{task} fell due and was overlooked"
 
 

@@ -67,6 +67,8 @@ NUMBERS = frozenset(
         "slept",
         "noticed",
         "high",
+        "least",
+        "whole",
     ]
 )
 

@@ -147,6 +147,9 @@ VALUES: dict[str, Any] = {
     "slept": 0,
     "noticed": 1000,
     "boot_id": "b",
+    "full_keys": "[]",
+    "least": 0,
+    "whole": 0,
 }
 OWN = {
     "end_leases": {"rows": ENDS},

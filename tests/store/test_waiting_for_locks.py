@@ -19,7 +19,7 @@ from builders import TTL, MakeStore, Yard
 from held import holding, refusal, until_waiting
 from invariants import check_invariants
 from lessor.errors import LeaseLostError, LessorError
-from lessor.model.grant import Failure, Grant, Result
+from lessor.model.grant import Failure, Grant, Reach, Result
 
 Write = Callable[[Yard, Grant], object]
 
@@ -332,14 +332,25 @@ def test_a_cancel_and_a_claim_of_the_same_task_agree(yard: Yard, aside: ThreadPo
 def test_a_busy_repository_is_passed_over_by_a_claim_anywhere(
     yard: Yard, aside: ThreadPoolExecutor
 ) -> None:
-    from lessor.model.grant import Reach  # noqa: PLC0415
-
     docs = yard.lessor.registry.add_repository("github.com/acme/docs")
     yard.add("first", priority=5)
     yard.add("second", repository=docs.id)
     with holding(yard, "SELECT * FROM repository WHERE id = 1 FOR UPDATE"):
         (grant,) = aside.submit(yard.claim, repository=Reach.ANYWHERE).result(timeout=30)
     assert grant.title == "second"
+
+
+def test_each_busy_repository_is_waited_for_before_the_answer_is_nothing(
+    yard: Yard, aside: ThreadPoolExecutor
+) -> None:
+    docs = yard.lessor.registry.add_repository("github.com/acme/docs")
+    yard.running("src")
+    yard.add("blocked", scopes=("src/a",), priority=5)
+    yard.add("ready", repository=docs.id)
+    with holding(yard, "SELECT * FROM repository WHERE id > 0 FOR UPDATE"):
+        future = aside.submit(yard.claim, repository=Reach.ANYWHERE)
+        until_waiting(yard)
+    assert yard.titles(future.result(timeout=30)) == ["ready"]
 
 
 def test_whoever_waits_too_long_is_told_to_try_again(make_store: MakeStore) -> None:

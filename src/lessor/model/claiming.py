@@ -53,6 +53,16 @@ class Room:
             and (limit_key is None or self.keys.get(limit_key, 1) > 0)
         )
 
+    def is_closed(self) -> bool:
+        """Whether no lease at all fits any more."""
+        return (self.queue is not None and self.queue <= 0) or (
+            self.agent is not None and self.agent <= 0
+        )
+
+    def full_keys(self) -> set[str]:
+        """Keys under which no lease fits any more."""
+        return {key for key, left in self.keys.items() if left <= 0}
+
     def take(self, limit_key: str | None) -> None:
         """Count one more lease."""
         if self.queue is not None:
@@ -93,6 +103,7 @@ def decide(
     room: Room,
     glob_blockers: Mapping[int, int],
     unlanded: Unlanded = Unlanded.IGNORE,
+    earlier: Sequence[Candidate] = (),
 ) -> Decision:
     """Grant at most `wanted` of `candidates`, in their order.
 
@@ -102,11 +113,13 @@ def decide(
         room: what the limits leave; counted down here.
         glob_blockers: task to a lease that overlaps it by a glob, decided exactly before.
         unlanded: the repository's setting.
+        earlier: what is granted already of the same `wanted`; `room` doesn't count it yet.
     """
     grants: list[Candidate] = []
     parks: list[Park] = []
     stands: dict[int, Shadow] = {}
-    taken = Taken()
+    taken = _taken_by(earlier, room)
+    wanted -= len(earlier)
     for candidate in candidates:
         blocker = candidate.blocker or glob_blockers.get(candidate.task)
         if blocker is not None:
@@ -118,7 +131,7 @@ def decide(
             continue
         if len(grants) >= wanted:
             continue
-        behind = taken.overlapping(candidate.scopes) if grants else None
+        behind = taken.overlapping(candidate.scopes) if grants or earlier else None
         if behind is not None:
             parks.append(Park(task=candidate.task, behind=behind))
         elif room.admits(candidate.limit_key):
@@ -128,6 +141,14 @@ def decide(
             if ground.stand is not None:
                 stands[candidate.task] = ground.stand
     return Decision(grants=grants, parks=parks, stands=stands)
+
+
+def _taken_by(earlier: Sequence[Candidate], room: Room) -> Taken:
+    taken = Taken()
+    for grant in earlier:
+        room.take(grant.limit_key)
+        taken.add(grant.task, grant.scopes)
+    return taken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

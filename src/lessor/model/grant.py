@@ -25,7 +25,7 @@ class ClaimRequest:
     Attributes:
         repository: the repository's id, or a `Reach`.
         task: only this task.
-        wanted: how many leases at most.
+        wanted: how many leases at most, all of them in one repository or all without.
         request_id: made by the caller; the same id with the same wish gets the same answer.
         secret: from which the tokens of the grants are derived; the store never sees it.
         ttl_ms: how long a grant lasts unrenewed; None means the worker's class decides.

@@ -13,7 +13,7 @@ from lessor.model.grant import ClaimRequest, Grant, Reach
 from lessor.model.lease import HEARTBEAT_TERMS, MANUAL_TERMS, YEAR, LeaseTerms, terms_for
 from lessor.model.worker import Worker
 from lessor.service.branches import is_taken
-from lessor.service.claiming import claim_locked
+from lessor.service.claiming import Claimed, claim_locked
 from lessor.service.lapsing import end_lapsed
 from lessor.service.marks import START, Marks
 from lessor.service.naming import Naming
@@ -30,15 +30,17 @@ from lessor.service.rows import (
     WorkerRow,
     pack,
 )
-from lessor.service.short_claims import claim_free, claim_next
+from lessor.service.scanning import WIDEST, Behind
+from lessor.service.short_claims import claim_short
 from lessor.service.wish import Claim
 from lessor.service.wording import check_count, check_name, check_text
-from lessor.store import Call, LongWay, Row, Store, Transaction
+from lessor.store import Call, Row, Store, Transaction
 
 MOST_WANTED = 1_000
 LONGEST_WAIT_MS = 3_600_000
 POLL_MS = 1_000
 SHORTEST_SECRET = 16
+NOTHING = Claimed([], None)
 Answer = TypeVar("Answer")
 
 
@@ -79,20 +81,16 @@ class Claims:
                 next_step="Name the repository, or say that there is none.",
             )
 
-        def rule(tx: Transaction, claim: Claim) -> tuple[list[Row], list[GrantRow]]:
-            if claim.repository:
-                tx.rows("lock_repository", repository_id=claim.repository)
-            ended = tx.batch(*ending)[0]
-            if any(CompletedRow._make(row).wakes for row in ended):
-                self._marks.forget()
-            rows = claim_locked(tx, claim, marks=self._marks, patient=True)
-            return ended, rows or answer_again(tx.rows, claim)
-
         def either_way(claim: Claim) -> tuple[list[Row], list[GrantRow]]:
-            short = self._claim_short(claim, before=ending, must=True)
+            short = claim_short(self._store, self._marks, claim, before=ending, must=True)
             if short is not None:
                 return short[0][0], short[1]
-            return self._store.write(partial(rule, claim=claim))
+            ended, got = self._store.write(
+                partial(self._complete_first, ending=ending, claim=claim)
+            )
+            if got.grants or got.behind is None:
+                return ended, got.grants
+            return ended, self._claim_on(claim, patient=True, behind=got.behind) or []
 
         def again(tx: Transaction) -> tuple[list[Row], list[GrantRow]]:
             # As in the rule: a grant that this very call completes isn't handed out again.
@@ -130,12 +128,15 @@ class Claims:
                 tx.rows("lock_repository", repository_id=claim.repository)
             task = make(tx)
             rank = int(tx.rows("task_wait", task_id=task)[0][4])
-            rows = claim_locked(
-                tx, replace(claim, only=(rank, task)), marks=self._marks, patient=True
-            )
-            if not rows:
+            only, got = replace(claim, only=(rank, task)), Claimed([], Behind(START))
+            while got.behind and not got.grants:
+                got = (
+                    claim_locked(tx, only, marks=self._marks, patient=True, behind=got.behind)
+                    or NOTHING
+                )
+            if not got.grants:
                 raise refuse(tx, task)
-            return rows
+            return got.grants
 
         rows = self._carefully(
             claim,
@@ -153,10 +154,13 @@ class Claims:
         )
         ended: list[int] = []
         for row in rows:
-            ended.extend(self._store.write(partial(_sweep, repository=row)))
+            more = True
+            while more:
+                found, more = self._store.write(partial(_sweep, repository=row))
+                ended.extend(found)
         self.changed()
-        found = [LeaseRow._make(self._store.read("lease", lease_id=lease)[0]) for lease in ended]
-        return [lease_record(self._naming, row, []) for row in found]
+        read = [LeaseRow._make(self._store.read("lease", lease_id=lease)[0]) for lease in ended]
+        return [lease_record(self._naming, row, []) for row in read]
 
     def worker(self, worker: str) -> Worker:
         """The worker with this id, remembered; NotFoundError otherwise."""
@@ -180,6 +184,17 @@ class Claims:
         """Something may be ready that wasn't: scan from the beginning, and wake who waits."""
         self._marks.forget()
         self._store.notify()
+
+    def _complete_first(
+        self, tx: Transaction, *, ending: Sequence[Call], claim: Claim
+    ) -> tuple[list[Row], Claimed]:
+        if claim.repository:
+            tx.rows("lock_repository", repository_id=claim.repository)
+        ended = tx.batch(*ending)[0]
+        if any(CompletedRow._make(row).wakes for row in ended):
+            self._marks.forget()
+        got = claim_locked(tx, claim, marks=self._marks, patient=True) or NOTHING
+        return ended, got if got.grants else got._replace(grants=answer_again(tx.rows, claim))
 
     def _attempt(self, claim: Claim) -> list[GrantRow]:
         rows = self._carefully(claim, self._route, list[GrantRow])
@@ -207,6 +222,7 @@ class Claims:
         heads = self._store.read(
             "heads",
             queue=claim.queue,
+            agent=claim.worker.agent,
             kind=claim.worker.kind,
             capabilities=pack(claim.worker.capabilities),
         )
@@ -217,49 +233,35 @@ class Claims:
                 return rows
             if rows is None:
                 busy.append(place)
-        for place in busy[:1]:
-            return self._claim_in(claim, place, patient=True) or []
+        for place in busy:
+            rows = self._claim_in(claim, place, patient=True)
+            if rows:
+                return rows
         return []
 
     def _claim_in(self, claim: Claim, repository: int, *, patient: bool) -> list[GrantRow] | None:
         here = claim if repository == claim.repository else replace(claim, repository=repository)
-        short = self._claim_short(here) if patient or repository == 0 else None
+        short = claim_short(self._store, self._marks, here) if patient or repository == 0 else None
         if short is not None and short[1]:
             return short[1]
-        return self._store.write(
-            lambda tx: claim_locked(tx, here, marks=self._marks, patient=patient or repository == 0)
-        )
+        return self._claim_on(here, patient=patient or repository == 0)
 
-    def _claim_short(
-        self, claim: Claim, *, before: Sequence[Call] = (), must: bool = False
-    ) -> tuple[list[list[Row]], list[GrantRow]] | None:
-        """The claim in one round trip; None where that takes a rule, and nothing was written.
+    def _claim_on(
+        self, claim: Claim, *, patient: bool, behind: Behind | None = None
+    ) -> list[GrantRow] | None:
+        """Claim in one transaction after another, until one grants or has looked at everything.
 
-        Without a repository only between full passes, which also end what lapsed.
+        What the others left is parked meanwhile, or made ready, so each has less to look at.
         """
-        marks = self._marks
-        if not marks.is_short(claim.lane) or claim.only or claim.careful:
-            return None
-        try:
-            if claim.repository:
-                if claim.request.wanted > 1:
-                    return None
-                mark = marks.start(claim.lane)
-                since = 0 if mark == START else marks.since(claim.lane)
-                done, rows = claim_next(
-                    self._store, claim, mark=mark, since_ms=since, before=before
+        while True:
+            got = self._store.write(
+                partial(
+                    claim_locked, claim=claim, marks=self._marks, patient=patient, behind=behind
                 )
-            elif marks.is_fresh(claim.lane):
-                mark = marks.start(claim.lane)
-                done, rows = claim_free(self._store, claim, mark=mark, before=before, must=must)
-            else:
-                return None
-        except LongWay:
-            marks.lengthen(claim.lane)
-            return None
-        if rows:
-            marks.reach(claim.lane, (rows[-1].rank, rows[-1].task_id), at_ms=rows[-1].now)
-        return done, rows
+            )
+            if got is None or got.grants or got.behind is None:
+                return None if got is None else got.grants
+            behind = got.behind
 
     def _check(self, request: ClaimRequest) -> Claim:
         if type(request) is not ClaimRequest:
@@ -320,7 +322,8 @@ class Claims:
         return terms_for(ttl, max_hold_ms=request.max_hold_ms)
 
 
-def _sweep(tx: Transaction, *, repository: int) -> list[int]:
+def _sweep(tx: Transaction, *, repository: int) -> tuple[list[int], bool]:
+    """The leases that were ended, and whether there may be more to end or to drain."""
     here = {"repository_id": repository}
     _, lapsed = tx.batch(
         ("lock_repository", here), ("lapsed_leases", {**here, "most": MOST_WANTED})
@@ -328,7 +331,8 @@ def _sweep(tx: Transaction, *, repository: int) -> list[int]:
     rows = [LapsedRow._make(row) for row in lapsed]
     if rows:
         end_lapsed(tx, rows)
-    survey = tx.rows("drain", repository_id=repository, most=MOST_WANTED, wake=32)
-    if SurveyRow._make(survey[0]).drained:
+    drained = tx.rows("drain", repository_id=repository, most=MOST_WANTED, wake=WIDEST)
+    survey = SurveyRow._make(drained[0])
+    if survey.drained:
         tx.rows("turn_repository", repository_id=repository)
-    return [row.lease_id for row in rows]
+    return [row.lease_id for row in rows], len(rows) == MOST_WANTED or bool(survey.undrained)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 from lessor.model.claiming import Room
 from lessor.service.lapsing import end_lapsed
@@ -13,25 +14,43 @@ from lessor.store import Row, Transaction
 MOST_LAPSES = 100
 
 
+class Limits(NamedTuple):
+    """What the limits leave for a look at candidates.
+
+    Attributes:
+        now: the store's clock, read under the limits' locks.
+        freed: whether leases that ran out elsewhere, and take no room, were ended for it.
+        busy: keys that another claim has locked; they are taken as full.
+    """
+
+    room: Room
+    now: int
+    freed: bool
+    busy: frozenset[str]
+
+
 def room_for(
-    tx: Transaction, claim: Claim, rows: Sequence[CandidateRow], *, first: bool
-) -> tuple[Room, int, bool]:
+    tx: Transaction,
+    claim: Claim,
+    rows: Sequence[CandidateRow],
+    *,
+    keys: Collection[str],
+    first: bool,
+) -> Limits:
     """The room for these candidates, and the store's clock read under the limits' locks.
 
-    Leases that ran out in other repositories don't take any: they are ended here, which the last
-    answer tells.
-
     Args:
+        keys: further ones to lock at the first look: an earlier transaction found them locked.
         first: whether this transaction has locked no limit yet. A later look may need keys that
             come before those it has in the lock order: it doesn't wait for them, and a key that
             another claim has locked is taken as full.
     """
-    keys = pack(sorted({row.limit_key for row in rows if row.limit_key is not None}))
+    wanted = {row.limit_key for row in rows if row.limit_key is not None}
     asked = {
         "queue": claim.queue,
         "agent": claim.worker.agent,
         "agent_kind": claim.worker.kind,
-        "keys": keys,
+        "keys": pack(sorted(wanted.union(keys) if first else wanted)),
     }
     lock = "lock_limits" if first else "lock_more_limits"
     locked, usage = tx.batch((lock, asked), ("limit_usage", asked))
@@ -41,8 +60,13 @@ def room_for(
         if lapsed:
             end_lapsed(tx, [LapsedRow._make(row) for row in lapsed])
             usage = tx.rows("limit_usage", **asked)
-    room = _room(usage, {(row[0], row[1]) for row in locked})
-    return room, max([row[4] for row in usage], default=0), bool(lapsed)
+    mine = {(row[0], row[1]) for row in locked}
+    return Limits(
+        room=_room(usage, mine),
+        now=max([row[4] for row in usage], default=0),
+        freed=bool(lapsed),
+        busy=frozenset(row[1] for row in usage if (row[0], row[1]) not in mine),
+    )
 
 
 def _room(usage: Sequence[Row], locked: Collection[tuple[str, str]]) -> Room:

@@ -15,7 +15,10 @@ import threading
 from lessor.clock import Clock
 from lessor.service.wish import Lane
 
-START = (-(2**31), 0)
+Mark = tuple[int, int]
+"""A place in the order of ready tasks: (rank, task)."""
+
+START: Mark = (-(2**31), 0)
 FULL_SCAN_MS = 1_000
 LATE_MS = 250
 """How long an ending write may take to commit and still be met by the next claim, not by a full scan."""
@@ -28,12 +31,12 @@ class Marks:
         self._clock = clock
         self._used = used
         self._lock = threading.Lock()
-        self._marks: dict[Lane, tuple[int, int]] = {}
+        self._marks: dict[Lane, Mark] = {}
         self._full: dict[Lane, int] = {}
         self._long: dict[Lane, int] = {}
         self._at: dict[Lane, int] = {}
 
-    def start(self, lane: Lane) -> tuple[int, int]:
+    def start(self, lane: Lane) -> Mark:
         """The (rank, task) from which to scan now."""
         if not self._used:
             return START
@@ -62,7 +65,7 @@ class Marks:
         """From when on, by the store's clock, leases may have run out or ended unseen."""
         return self._at.get(lane, 0) - LATE_MS
 
-    def reach(self, lane: Lane, mark: tuple[int, int], *, at_ms: int = 0) -> None:
+    def reach(self, lane: Lane, mark: Mark, *, at_ms: int = 0) -> None:
         """Start at `mark` next time.
 
         Args:

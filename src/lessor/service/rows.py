@@ -93,6 +93,7 @@ class SurveyRow(NamedTuple):
     woken: int
     due: int
     lapsed: int
+    undrained: int
     parked: int | None
     parked_fence: int
     parked_ms: int

@@ -7,26 +7,80 @@ round, through `claiming`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from lessor.ids import token_hash
 from lessor.model.branch import branch_type
 from lessor.service.limits import MOST_LAPSES
+from lessor.service.marks import START, Mark, Marks
 from lessor.service.rows import GrantRow, pack
 from lessor.service.wish import Claim
-from lessor.store import Call, Row, Store
+from lessor.store import Call, LongWay, Row, Store
+
+
+def claim_short(
+    store: Store, marks: Marks, claim: Claim, *, before: Sequence[Call] = (), must: bool = False
+) -> tuple[list[list[Row]], list[GrantRow]] | None:
+    """The claim in one round trip; None where that takes a rule, and nothing was written.
+
+    Without a repository only between full passes, which also end what lapsed.
+
+    Args:
+        before: statements of the same transaction; their rows come first in the answer.
+        must: an empty answer isn't wanted: leave it to the rule.
+    """
+    if not marks.is_short(claim.lane) or claim.only or claim.careful:
+        return None
+    try:
+        if claim.repository:
+            if claim.request.wanted > 1:
+                return None
+            mark = marks.start(claim.lane)
+            since = 0 if mark == START else marks.since(claim.lane)
+            done, rows = claim_next(store, claim, mark=mark, since_ms=since, before=before)
+        elif marks.is_fresh(claim.lane):
+            done, rows = _claim_some(
+                store, claim, mark=marks.start(claim.lane), before=before, must=must
+            )
+        else:
+            return None
+    except LongWay:
+        marks.lengthen(claim.lane)
+        return None
+    if rows:
+        marks.reach(claim.lane, (rows[-1].rank, rows[-1].task_id), at_ms=rows[-1].now)
+    return done, rows
+
+
+def _claim_some(
+    store: Store, claim: Claim, *, mark: Mark, before: Sequence[Call], must: bool
+) -> tuple[list[list[Row]], list[GrantRow]]:
+    """From the mark on; what isn't a whole batch there, from the beginning where all is ready."""
+    if claim.request.wanted == 1:
+        return claim_free(store, claim, mark=mark, before=before, least=int(must))
+    with suppress(LongWay):
+        return claim_free(store, claim, mark=mark, before=before, least=claim.request.wanted)
+    return claim_free(store, claim, mark=START, before=before, least=1, whole=True)
 
 
 def claim_free(
-    store: Store, claim: Claim, *, mark: tuple[int, int], before: Sequence[Call] = (), must: bool
+    store: Store,
+    claim: Claim,
+    *,
+    mark: Mark,
+    before: Sequence[Call] = (),
+    least: int = 0,
+    whole: bool = False,
 ) -> tuple[list[list[Row]], list[GrantRow]]:
     """Claim tasks without a repository by one statement; nothing where limits are set.
 
     Args:
         before: statements of the same transaction; their rows come first in the answer.
-        must: give everything back where nothing can be claimed.
+        least: give everything back where fewer can be claimed.
+        whole: claim only where nothing fell due or ran out that has to be seen to first.
 
     Raises:
-        LongWay: nothing can be claimed by one statement, and `must`.
+        LongWay: fewer than `least` can be claimed by one statement.
     """
     hashes = [token_hash(claim.token(place)) for place in range(claim.request.wanted)]
     *done, rows = store.together(
@@ -43,7 +97,8 @@ def claim_free(
                 "hold_ms": claim.terms.max_hold_ms,
                 "label_head": f"owner={claim.worker.agent};branch=none;env=none;task=",
                 "completed": _completed(before),
-                "must": int(must),
+                "least": least,
+                "whole": int(whole),
             },
         ),
     )
@@ -54,7 +109,7 @@ def claim_next(
     store: Store,
     claim: Claim,
     *,
-    mark: tuple[int, int],
+    mark: Mark,
     since_ms: int,
     before: Sequence[Call] = (),
 ) -> tuple[list[list[Row]], list[GrantRow]]:

@@ -150,7 +150,7 @@ CREATE TABLE lessor.task (
 );
 CREATE INDEX task_ready ON lessor.task (queue, repository_id, rank, id)
   WHERE status = 'queued' AND due = 1 AND needs_left = 0 AND waiting_on IS NULL;
-CREATE INDEX task_due ON lessor.task (run_at_ms, id) WHERE status = 'queued' AND due = 0;
+CREATE INDEX task_due ON lessor.task (repository_id, run_at_ms, id) WHERE status = 'queued' AND due = 0;
 CREATE INDEX task_waiting ON lessor.task (waiting_on, rank, id) WHERE waiting_on IS NOT NULL;
 CREATE INDEX task_parked ON lessor.task (repository_id, parked_fence, id) WHERE parked_fence IS NOT NULL;
 CREATE INDEX task_open ON lessor.task (repository_id, id) WHERE finished_ms IS NULL;

@@ -2,7 +2,21 @@
 -- Where a claim of any repository has to look, best first: the first task of each repository that this
 -- worker may take now, or that a claim there would make ready: one that fell due, one parked on a lease
 -- that has ended, one under a lease that ran out. Eight ended leases are asked who waits for them; where
--- there are more, a claim looks there whoever does, and drains them.
+-- there are more, a claim looks there whoever does, and drains them. Nowhere while a limit that counts
+-- every task of the claim is used up.
+WITH full_limit AS MATERIALIZED (
+  SELECT u.kind, u.key FROM lessor.usage_limit AS u
+  WHERE (u.kind = 'key' OR u.kind = 'queue' AND u.key = :queue OR u.kind = 'agent' AND u.key IN (:agent, :kind))
+    AND u.maximum <= CASE u.kind
+      WHEN 'queue' THEN (SELECT count(*) FROM lessor.lease AS l
+        WHERE l.kind = 'lease' AND l.ended_ms IS NULL AND l.queue = u.key AND l.expires_ms > (SELECT lessor.ms()))
+      WHEN 'agent' THEN (SELECT count(*) FROM lessor.lease AS l
+        WHERE l.kind = 'lease' AND l.ended_ms IS NULL AND l.agent_kind = :kind AND u.key IN (l.agent, :kind)
+          AND l.expires_ms > (SELECT lessor.ms()))
+      ELSE (SELECT count(*) FROM lessor.lease AS l
+        WHERE l.kind = 'lease' AND l.ended_ms IS NULL AND l.limit_key = u.key AND l.expires_ms > (SELECT lessor.ms()))
+    END
+)
 SELECT b.id, b.rank, b.task_id
 FROM (
   SELECT p.id, p.rank, p.task_id, row_number() OVER (PARTITION BY p.id ORDER BY p.rank, p.task_id) AS place
@@ -13,13 +27,16 @@ FROM (
         AND t.needs_left = 0 AND t.waiting_on IS NULL
         AND (t.agent IS NULL OR t.agent = :kind)
         AND (t.capabilities IS NULL OR t.capabilities <@ ARRAY(SELECT json_array_elements_text(:capabilities::json)))
+        AND (t.limit_key IS NULL OR t.limit_key NOT IN (SELECT f.key FROM full_limit AS f WHERE f.kind = 'key'))
         AND NOT EXISTS (SELECT 1 FROM lessor.queue AS q WHERE q.name = :queue AND q.paused = 1)
       ORDER BY t.rank, t.id LIMIT 1
     ) AS h
     UNION ALL
-    (SELECT t.repository_id, t.rank, t.id FROM lessor.task AS t
-      WHERE t.status = 'queued' AND t.due = 0 AND t.run_at_ms <= (SELECT lessor.ms())
-      ORDER BY t.run_at_ms, t.id LIMIT 64)
+    SELECT r.id, d.rank, d.id FROM lessor.repository AS r CROSS JOIN LATERAL (
+      SELECT t.rank, t.id FROM lessor.task AS t
+      WHERE t.repository_id = r.id AND t.status = 'queued' AND t.due = 0 AND t.run_at_ms <= (SELECT lessor.ms())
+      ORDER BY t.run_at_ms, t.id LIMIT 1
+    ) AS d
     UNION ALL
     SELECT r.id, w.rank, w.id FROM lessor.repository AS r CROSS JOIN LATERAL (
       SELECT l.id FROM lessor.lease AS l
@@ -40,9 +57,8 @@ FROM (
     ) AS l JOIN lessor.task AS t ON t.id = l.task_id
   ) AS p
 ) AS b
-WHERE b.place = 1
+WHERE b.place = 1 AND NOT EXISTS (SELECT 1 FROM full_limit AS f WHERE f.kind <> 'key')
 ORDER BY b.rank, b.task_id
-LIMIT 64
 
 -- name: lock_repository_or_skip
 SELECT id FROM lessor.repository WHERE id = :repository_id FOR UPDATE SKIP LOCKED
@@ -65,7 +81,7 @@ RETURNING c.turn
 UPDATE lessor.task SET due = 1, queued_ms = greatest(queued_ms, run_at_ms)
 WHERE id IN (
   SELECT t.id FROM lessor.task AS t
-  WHERE t.status = 'queued' AND t.due = 0 AND t.run_at_ms <= (SELECT lessor.ms())
+  WHERE t.repository_id = :repository_id AND t.status = 'queued' AND t.due = 0 AND t.run_at_ms <= (SELECT lessor.ms())
   ORDER BY t.run_at_ms, t.id LIMIT :most FOR UPDATE SKIP LOCKED
 )
 RETURNING id
@@ -139,13 +155,16 @@ WITH d AS MATERIALIZED (
 SELECT (SELECT count(*) FROM d) AS drained, (SELECT count(*) FROM k) AS woken,
   CASE WHEN (
     SELECT t.id FROM lessor.task AS t
-    WHERE t.status = 'queued' AND t.due = 0 AND t.run_at_ms <= n.now ORDER BY t.run_at_ms, t.id LIMIT 1
+    WHERE t.repository_id = :repository_id AND t.status = 'queued' AND t.due = 0 AND t.run_at_ms <= n.now
+    ORDER BY t.run_at_ms, t.id LIMIT 1
   ) IS NULL THEN 0 ELSE 1 END AS due,
   CASE WHEN (
     SELECT l.id FROM lessor.lease AS l
     WHERE l.repository_id = :repository_id AND l.ended_ms IS NULL AND l.expires_ms <= n.now
     ORDER BY l.expires_ms LIMIT 1
   ) IS NULL THEN 0 ELSE 1 END AS lapsed,
+  CASE WHEN (SELECT count(*) FROM d) >= :most OR EXISTS (SELECT 1 FROM w WHERE cardinality(w.waiters) >= :wake)
+    THEN 1 ELSE 0 END AS undrained,
   o.task_id AS parked, o.parked_fence, o.parked_ms, o.overtake_limit, o.overtake_ms,
   CASE WHEN EXISTS (
     SELECT 1 FROM lessor.lease AS l
@@ -170,6 +189,8 @@ FROM (SELECT lessor.ms() AS now OFFSET 0) AS n LEFT JOIN LATERAL (
 -- A reserved turn blocks no task that has a hold: the turn may itself wait for that hold's end.
 -- Of a task's own rows only those of an ended lease block it, until they are drained.
 WITH full_key AS (  -- a first look, so that nobody scans past a full key; counted again under its lock
+  SELECT json_array_elements_text(:full_keys::json) AS key  -- as this claim has found them
+  UNION ALL
   SELECT u.key FROM lessor.usage_limit AS u
   WHERE u.kind = 'key' AND u.maximum <= (
     SELECT count(*) FROM lessor.lease AS l

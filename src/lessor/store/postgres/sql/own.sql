@@ -1,7 +1,8 @@
 -- name: claim_free
 -- Tasks without a repository need no repository lock: one statement claims them. Nothing is claimed
 -- while any limit is set: limits are counted under their rows' locks, by the long way round. Nor is
--- anything where the same transaction completed what others need: they may lie before the mark.
+-- anything where the same transaction completed what others need: they may lie before the mark; nor, where
+-- the `whole` of it is asked for, while something fell due or ran out. With fewer than `least` it is given back.
 -- The lease's id is drawn with the task's row, so that everything that follows is written from u alone:
 -- leases joined to their tasks again take the square of the batch.
 WITH c AS MATERIALIZED (
@@ -18,6 +19,12 @@ WITH c AS MATERIALIZED (
       AND NOT EXISTS (
         SELECT 1 FROM json_to_recordset(:completed::json) AS x(task_id bigint)
         JOIN lessor.dependency AS d ON d.needs_id = x.task_id)
+      AND (:whole = 0 OR NOT EXISTS (
+        SELECT 1 FROM lessor.task AS d
+        WHERE d.repository_id = 0 AND d.status = 'queued' AND d.due = 0 AND d.run_at_ms <= (SELECT lessor.ms())
+      ) AND NOT EXISTS (
+        SELECT 1 FROM lessor.lease AS x
+        WHERE x.repository_id = 0 AND x.ended_ms IS NULL AND x.expires_ms <= (SELECT lessor.ms())))
     ORDER BY t.rank, t.id
     LIMIT :wanted
     FOR UPDATE OF t SKIP LOCKED
@@ -53,7 +60,7 @@ SELECT u.lease_id, u.id AS task_id, u.epoch, 1::bigint AS version, 0::bigint AS 
   s.number, s.title, s.prompt, s.check_command, s.idempotency_key, s.strict, '[]' AS scopes,
   NULL::bigint AS ended_ms, u.rank, u.now, NULL::text AS stand
 FROM (
-  SELECT CASE WHEN :must = 1 THEN lessor.require(count(*)) ELSE count(*) END AS found FROM u
+  SELECT CASE WHEN count(*) < :least THEN lessor.require(0) ELSE count(*) END AS found FROM u
 ) AS checked CROSS JOIN u JOIN lessor.submission AS s ON s.task_id = u.id
 WHERE checked.found > 0
 ORDER BY u.ord
@@ -110,7 +117,8 @@ WITH r AS MATERIALIZED (
       SELECT 1 FROM json_to_recordset(:completed::json) AS x(task_id bigint)
       JOIN lessor.dependency AS n ON n.needs_id = x.task_id)
     AND NOT EXISTS (
-      SELECT 1 FROM lessor.task AS d WHERE d.status = 'queued' AND d.due = 0 AND d.run_at_ms <= (SELECT r.now FROM r))
+      SELECT 1 FROM lessor.task AS d
+      WHERE d.repository_id = :repository_id AND d.status = 'queued' AND d.due = 0 AND d.run_at_ms <= (SELECT r.now FROM r))
     AND NOT EXISTS (
       SELECT 1 FROM lessor.lease AS x
       WHERE x.repository_id = :repository_id AND x.ended_ms IS NULL

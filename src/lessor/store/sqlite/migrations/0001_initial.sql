@@ -114,7 +114,7 @@ CREATE TABLE task (
 ) STRICT;
 CREATE INDEX task_ready ON task (queue, repository_id, rank, id)
   WHERE status = 'queued' AND due = 1 AND needs_left = 0 AND waiting_on IS NULL;
-CREATE INDEX task_due ON task (run_at_ms, id) WHERE status = 'queued' AND due = 0;
+CREATE INDEX task_due ON task (repository_id, run_at_ms, id) WHERE status = 'queued' AND due = 0;
 CREATE INDEX task_waiting ON task (waiting_on, rank, id) WHERE waiting_on IS NOT NULL;
 CREATE INDEX task_parked ON task (repository_id, parked_fence, id) WHERE parked_fence IS NOT NULL;
 CREATE INDEX task_open ON task (repository_id, id) WHERE finished_ms IS NULL;

@@ -1,7 +1,21 @@
 -- name: heads
 -- Where a claim of any repository has to look, best first: the first task of each repository that this
 -- worker may take now, or that a claim there would make ready: one that fell due, one parked on a lease
--- that has ended, one under a lease that ran out.
+-- that has ended, one under a lease that ran out. Nowhere while a limit that counts every task of the
+-- claim is used up.
+WITH full_limit AS MATERIALIZED (
+  SELECT u.kind, u.key FROM usage_limit AS u
+  WHERE (u.kind = 'key' OR u.kind = 'queue' AND u.key = :queue OR u.kind = 'agent' AND u.key IN (:agent, :kind))
+    AND u.maximum <= CASE u.kind
+      WHEN 'queue' THEN (SELECT count(*) FROM lease AS l
+        WHERE l.kind = 'lease' AND l.ended_ms IS NULL AND l.queue = u.key AND l.expires_ms > :now)
+      WHEN 'agent' THEN (SELECT count(*) FROM lease AS l
+        WHERE l.kind = 'lease' AND l.ended_ms IS NULL AND l.agent_kind = :kind AND u.key IN (l.agent, :kind)
+          AND l.expires_ms > :now)
+      ELSE (SELECT count(*) FROM lease AS l
+        WHERE l.kind = 'lease' AND l.ended_ms IS NULL AND l.limit_key = u.key AND l.expires_ms > :now)
+    END
+)
 SELECT b.id, b.rank, b.task_id
 FROM (
   SELECT p.id, p.rank, p.task_id, row_number() OVER (PARTITION BY p.id ORDER BY p.rank, p.task_id) AS place
@@ -14,15 +28,17 @@ FROM (
         AND (t.agent IS NULL OR t.agent = :kind)
         AND (t.capabilities IS NULL OR NOT EXISTS (
           SELECT 1 FROM json_each(t.capabilities) AS j WHERE j.value NOT IN (SELECT value FROM json_each(:capabilities))))
+        AND (t.limit_key IS NULL OR t.limit_key NOT IN (SELECT f.key FROM full_limit AS f WHERE f.kind = 'key'))
         AND NOT EXISTS (SELECT 1 FROM queue AS q WHERE q.name = :queue AND q.paused = 1)
       ORDER BY t.rank, t.id LIMIT 1
     )
     UNION ALL
-    SELECT d.repository_id, d.rank, d.id FROM (
-      SELECT t.repository_id, t.rank, t.id FROM task AS t
-      WHERE t.status = 'queued' AND t.due = 0 AND t.run_at_ms <= :now
-      ORDER BY t.run_at_ms, t.id LIMIT 64
-    ) AS d
+    SELECT r.id, d.rank, d.id
+    FROM repository AS r JOIN task AS d ON d.id = (
+      SELECT t.id FROM task AS t
+      WHERE t.repository_id = r.id AND t.status = 'queued' AND t.due = 0 AND t.run_at_ms <= :now
+      ORDER BY t.run_at_ms, t.id LIMIT 1
+    )
     UNION ALL
     SELECT r.id, w.rank, w.id
     FROM repository AS r CROSS JOIN lease AS l INDEXED BY lease_drain CROSS JOIN task AS w
@@ -34,9 +50,8 @@ FROM (
     WHERE l.repository_id = r.id AND l.ended_ms IS NULL AND l.expires_ms <= :now AND t.id = l.task_id
   ) AS p
 ) AS b
-WHERE b.place = 1
+WHERE b.place = 1 AND NOT EXISTS (SELECT 1 FROM full_limit AS f WHERE f.kind <> 'key')
 ORDER BY b.rank, b.task_id
-LIMIT 64
 
 -- name: lock_repository_or_skip
 -- BEGIN IMMEDIATE holds every row.
@@ -55,7 +70,7 @@ UPDATE counter SET turn = turn + 1 WHERE repository_id = :repository_id AND repo
 UPDATE task SET due = 1, queued_ms = max(queued_ms, run_at_ms)
 WHERE id IN (
   SELECT t.id FROM task AS t
-  WHERE t.status = 'queued' AND t.due = 0 AND t.run_at_ms <= :now
+  WHERE t.repository_id = :repository_id AND t.status = 'queued' AND t.due = 0 AND t.run_at_ms <= :now
   ORDER BY t.run_at_ms, t.id LIMIT :most
 )
 RETURNING id
@@ -113,10 +128,13 @@ WHERE id IN (
   WHERE p.ord > 0);
 UPDATE lease SET drained = 1 WHERE id IN (SELECT lease_id FROM picked WHERE ord < :wake);
 SELECT (SELECT count(*) FROM picked) AS drained, (SELECT coalesce(sum(ord), 0) FROM picked) AS woken,
-  EXISTS (SELECT 1 FROM task AS t WHERE t.status = 'queued' AND t.due = 0 AND t.run_at_ms <= :now) AS due,
+  EXISTS (
+    SELECT 1 FROM task AS t
+    WHERE t.repository_id = :repository_id AND t.status = 'queued' AND t.due = 0 AND t.run_at_ms <= :now) AS due,
   EXISTS (
     SELECT 1 FROM lease AS l
     WHERE l.repository_id = :repository_id AND l.ended_ms IS NULL AND l.expires_ms <= :now) AS lapsed,
+  (SELECT count(*) FROM picked) >= :most OR EXISTS (SELECT 1 FROM picked WHERE ord >= :wake) AS undrained,
   o.task_id AS parked, o.parked_fence, o.parked_ms, o.overtake_limit, o.overtake_ms,
   EXISTS (
     SELECT 1 FROM lease AS l
@@ -142,6 +160,8 @@ FROM (SELECT 1) LEFT JOIN (
 -- A reserved turn blocks no task that has a hold: the turn may itself wait for that hold's end.
 -- Of a task's own rows only those of an ended lease block it, until they are drained.
 WITH full_key AS (  -- a first look, so that nobody scans past a full key; counted again under its lock
+  SELECT value AS key FROM json_each(:full_keys)  -- as this claim has found them
+  UNION ALL
   SELECT u.key FROM usage_limit AS u
   WHERE u.kind = 'key' AND u.maximum <= (
     SELECT count(*) FROM lease AS l
