@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from git_rig import nobody
 
 from lessor.git.hooks import hooks_folder, install_hooks
 from lessor.git.inspection import inspect_worktree
@@ -40,7 +41,7 @@ class Yard:
         self.gate = [sys.executable, "-S", str(gate)]
 
     def install(self) -> None:
-        install_hooks(self.repo, self.worktree, gate=self.gate, about="{}")
+        install_hooks(self.repo, self.worktree, gate=self.gate, beside={"lease.json": "{}"})
 
     def hook(self, folder: Path, name: str, text: str = "", *, mode: int = 0o755) -> Path:
         """A hook of the person's that writes down how it was called."""
@@ -126,7 +127,7 @@ def test_the_persons_hooks_run_as_before(
 def test_without_hooks_of_the_person_only_the_gate_is_asked(yard: Yard):
     yard.install()
     yard.commit()
-    assert yard.gates() == ["paths", "label", "label"]
+    assert yard.gates() == ["paths", "label"]
 
 
 def test_what_the_gate_refuses_is_not_committed_and_no_hook_of_the_person_runs(
@@ -298,9 +299,11 @@ def test_a_removed_worktree_leaves_nothing_behind(yard: Yard, main: Path, git: G
     before = everything(main)
     git_dirs = sorted((main / ".git").glob("*"))
     yard.install()
-    verdict = inspect_worktree(yard.worktree, base=git(main, "rev-parse", "main"), snapshot={})
+    verdict = inspect_worktree(
+        yard.worktree, base=git(main, "rev-parse", "main"), snapshot={}, occupants=nobody
+    )
     assert verdict.may_be_removed, verdict.reasons
-    remove_worktree(yard.repo, yard.worktree, verdict=verdict)
+    remove_worktree(yard.repo, yard.worktree, verdict=verdict, occupants=nobody)
     assert not list((main / ".git" / "worktrees").glob("*"))
     assert everything(main) == before
     assert not set((main / ".git").glob("*")) - {*git_dirs}
@@ -343,4 +346,4 @@ def test_a_bare_repositorys_worktree_gets_its_own_hooks(main: Path, tmp_path: Pa
     yard.install()
     yard.commit()
     assert yard.names() == ["pre-commit"]
-    assert yard.gates() == ["paths", "label", "label"]
+    assert yard.gates() == ["paths", "label"]

@@ -66,7 +66,7 @@ def test_what_lies_in_the_scope_already_takes_nothing(shop):
 def test_a_path_that_another_lease_holds_goes_back_with_commit_and_holder(shop):
     held(shop, "src/tax")
     task = shop.add()
-    agent = f'cp "$LESSOR_BRIEF" "$0.brief-$LESSOR_ROUND"; {write("src/tax/new.py")}; git add -A; git commit -qm x'
+    agent = f'cp "$LESSOR_BRIEF" "$0.brief-$LESSOR_ROUND"; {write("src/tax/new.py")}; git add -A; git commit -qnm x'
     assert shop.run(agent, rounds=2) == 8
     assert shop.task(task).state == "needs_person"
     brief = (shop.directory / "agent.sh.brief-2").read_text()
@@ -104,7 +104,7 @@ def test_an_agent_that_takes_a_held_path_out_as_it_was_told_succeeds(shop):
     task = shop.add()
     agent = (
         f'if [ "$LESSOR_ROUND" = 1 ]; then {write("src/tax/new.py")}; {write("docs/new.md")}; '
-        "git add -A; git commit -qm both; else git reset -q --soft $LESSOR_BASE; "
+        "git add -A; git commit -qnm both; else git reset -q --soft $LESSOR_BASE; "
         "git restore --source=$LESSOR_BASE --staged --worktree -- src/tax/new.py; fi"
     )
     assert shop.run(agent) == 0
@@ -115,7 +115,7 @@ def test_an_agent_that_takes_a_held_path_out_as_it_was_told_succeeds(shop):
 def test_a_held_path_that_was_changed_and_undone_is_no_matter(shop):
     held(shop, "src/tax")
     shop.add()
-    agent = f"{write('src/tax/rate.py')}; git commit -qam one; git revert --no-edit HEAD; {write('docs/new.md')}"
+    agent = f"{write('src/tax/rate.py')}; git commit -qnam one; git revert --no-edit HEAD; {write('docs/new.md')}"
     assert shop.run(agent) == 0
 
 

@@ -39,6 +39,15 @@ def test_a_killed_agents_work_goes_on_in_the_same_worktree(shop):
     assert shop.shown(task, "half.txt") == "half"
 
 
+def test_an_agents_commits_go_through_the_gate(shop):
+    task = shop.add()
+    work = 'mkdir web; echo x > web/x; git add -A; git commit -qm "by hand" || exit 5'
+    assert shop.run(work) == 0
+    assert shop.messages(task)[0].count("Lessor-Label") == 1
+    kinds = [entry.kind for entry in shop.lessor.tasks.history(task)]
+    assert kinds.count("widened") == 1
+
+
 def test_a_cancel_reaches_a_working_agent(shop):
     task = shop.add()
     started = shop.start(WAIT)

@@ -58,8 +58,10 @@ commit-msg | applypatch-msg)
   if find_theirs; then
     gate unlabel "$1" ""
     "$theirs" "$@" || exit
+  elif [ "$name" = commit-msg ] && [ "$GIT_EDITOR" = : ]; then
+    exit 0 # prepare-commit-msg has labelled it, and nobody touched it since
   fi
-  gate label "$1" message || echo "lessor: the commit is made without its label." >&2
+  gate label "$1" "$name" || echo "lessor: the commit is made without its label." >&2
   exit 0
   ;;
 esac

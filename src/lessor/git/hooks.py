@@ -8,7 +8,7 @@ lefthook and pre-commit each think that it is theirs.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 
@@ -18,7 +18,6 @@ from lessor.git.registry import find_linked
 from lessor.git.repository import Repository
 
 FOLDER = "lessor-hooks"
-ABOUT = "lease.json"
 
 _SETTING = "core.hooksPath"
 _CHAINED = "lessor.hooksPath"
@@ -46,14 +45,16 @@ def hooks_folder(worktree: Path) -> Path:
     return layout_of(worktree).git_dir / FOLDER
 
 
-def install_hooks(repo: Repository, path: Path, *, gate: Sequence[str], about: str) -> None:
+def install_hooks(
+    repo: Repository, path: Path, *, gate: Sequence[str], beside: Mapping[str, str]
+) -> None:
     """Put the gate before every commit in the linked worktree at `path`; said again, it is renewed.
 
     Args:
         repo: its repository, whose shared configuration gets `extensions.worktreeConfig` at most.
         path: the worktree.
         gate: the program that is asked, and its first arguments; the hooks' folder is the last.
-        about: what it needs to know, kept beside the hooks with mode 0600.
+        beside: files with what it needs to know, by name; kept beside the hooks with mode 0600.
 
     Raises:
         WorktreeError: There is no such linked worktree.
@@ -63,7 +64,8 @@ def install_hooks(repo: Repository, path: Path, *, gate: Sequence[str], about: s
     layout = layout_of(find_linked(repo, path).path)
     folder = layout.git_dir / FOLDER
     folder.mkdir(exist_ok=True, mode=0o700)
-    _write(folder / ABOUT, about, mode=0o600)
+    for name, content in beside.items():
+        _write(folder / name, content, mode=0o600)
     text = resources.files("lessor.git").joinpath("hook.sh").read_text(encoding="utf-8")
     script = text.replace("@GATE@", shlex.join(gate))
     own = _own_setting(layout)

@@ -28,6 +28,7 @@ from lessor.runner.briefing import Errand
 from lessor.runner.desk import Desk, Plan
 from lessor.runner.ending import Ending, Work
 from lessor.runner.following import Following, Last
+from lessor.runner.gating import gate_commits
 from lessor.runner.judging import Finding, Judge, Judgement
 from lessor.runner.keeping import StoreLifeline
 from lessor.runner.launching import launch, refuse_missing_program
@@ -162,6 +163,8 @@ class Attempt:
                 log = self._run_dir / SETUP_LOG
                 place = workplace.prepare(place, plan, log=log, interrupted=interrupted)
                 self._work.workspace = place.workspace
+            if not interrupted():
+                gate_commits(self._desk, self._grant, place, tell=self._note)
         tending.refuse_lost()
         self._sent_ms = tending.sent_ms
         return place, plan
