@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from person import Person, git, names
 
-from lessor.service.acquiring import QUEUE
+from lessor.model.task import AD_HOC
 
 
 def test_add_says_how_many_files_a_scope_has_and_warns_at_none(person: Person) -> None:
@@ -202,4 +202,4 @@ def test_tasks_without_a_repository_are_a_place_of_their_own(outside: Person) ->
 def test_ad_hoc_leases_are_not_in_the_queue(person: Person) -> None:
     person.ok("acquire", "--scope", "web")
     assert person.ok("ready", "-o", "json").json == []
-    assert person.ok("list", "--queue", QUEUE, "-o", "json").json[0]["state"] == "running"
+    assert person.ok("list", "--queue", AD_HOC, "-o", "json").json[0]["state"] == "running"

@@ -7,7 +7,8 @@ from datetime import timedelta
 import pytest
 
 from builders import TTL, Yard
-from lessor.model.task import NewTask
+from lessor.model.grant import Failure, Grant
+from lessor.model.task import AD_HOC, NewTask
 
 
 def test_paths_are_leased_at_once(yard: Yard) -> None:
@@ -19,6 +20,39 @@ def test_paths_are_leased_at_once(yard: Yard) -> None:
     assert yard.claim() == []
     yard.lessor.leases.release(grant.holder)
     assert yard.claim_one().title == "waits"
+
+
+def held(yard: Yard, *scopes: str) -> Grant:
+    return yard.lessor.leases.acquire(
+        yard.asked("hold", scopes=scopes, queue=AD_HOC), worker=yard.worker.id, ttl_ms=TTL
+    )
+
+
+@pytest.mark.parametrize("how", ["release", "lapse", "force", "gone", "fail"])
+def test_paths_that_are_given_back_or_lost_leave_no_work_behind(yard: Yard, how: str) -> None:
+    """Nobody asked for any: the task only stood for them."""
+    grant = held(yard, "src")
+    leases = yard.lessor.leases
+    if how == "lapse":
+        yard.store.advance(TTL)
+        leases.sweep(repository=yard.repository.id)
+    elif how == "release":
+        leases.release(grant.holder, reason="dropped")
+    elif how == "force":
+        leases.force_release(grant.task, actor="dana", reason="stuck", checked="asked")
+    elif how == "gone":
+        leases.end_gone(grant.task, epoch=1, proof="it was killed")
+    else:
+        leases.fail(grant.holder, Failure(error="no"))
+    assert yard.lessor.tasks.task(grant.task).state == "cancelled"
+    assert yard.lessor.tasks.history(grant.task)[-1].facts["rule"] == "ad hoc"
+    assert held(yard, "src").epoch == 1
+    assert yard.claim(queue=AD_HOC) == []
+
+
+def test_work_isnt_put_where_acquired_paths_are(yard: Yard) -> None:
+    error = yard.refused(lambda: yard.lessor.tasks.submit([yard.asked("work", queue=AD_HOC)]))
+    assert (error.code, error.facts["queue"]) == ("invalid", AD_HOC)
 
 
 def test_what_is_held_is_refused_and_nothing_is_left_behind(yard: Yard) -> None:

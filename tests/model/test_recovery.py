@@ -20,6 +20,7 @@ CASES = [
         "cancelled",
         TaskEvent.CANCEL,
     ),
+    ({"ad_hoc": True, "charged": 9, "effects": Effects.UNDECLARED}, "ad hoc", TaskEvent.CANCEL),
     ({"unsettled_unsafe": True, "credential_missing": True}, "unsettled effect", TaskEvent.SUSPECT),
     ({"credential_missing": True, "charged": 9}, "credential missing", TaskEvent.BLOCK),
     ({"charged": 3}, "spent", TaskEvent.QUARANTINE),

@@ -13,9 +13,8 @@ from lessor.errors import GitError
 from lessor.git.repository import Repository, current_branch, head_commit
 from lessor.model.lease import LeaseKind
 from lessor.model.lifecycle import TaskState
-from lessor.model.task import Stage, Task
+from lessor.model.task import AD_HOC, Stage, Task
 from lessor.model.waiting import Cause, Why
-from lessor.service.acquiring import QUEUE as AD_HOC
 from lessor.service.reading import LeaseRecord
 
 MOST_WAITS = 20

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import click
 
-from lessor.cli.ad_hoc import end_lapsed
 from lessor.cli.finding import find_task, lease_named, path_from_top
 from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, duration_option, pass_invocation
@@ -22,8 +21,7 @@ from lessor.errors import LeaseLostError
 from lessor.ids import new_request_id, new_token
 from lessor.model.grant import ClaimRequest, Grant, Reach, Renewed
 from lessor.model.lease import Holder
-from lessor.model.task import NewTask
-from lessor.service.acquiring import QUEUE
+from lessor.model.task import AD_HOC, NewTask
 from lessor.service.reading import LeaseRecord
 
 NOTHING_TO_CLAIM = 3
@@ -107,12 +105,11 @@ def acquire(
 ) -> None:
     """Lease paths at once, without a queued task. Exits with 6 when somebody holds one of them."""
     standing = invocation.stand(register=True)
-    end_lapsed(invocation, repository=standing.id)
     forget_left_tokens(invocation)
     name = agent or invocation.person
     task = NewTask(
         title=title or f"{name}: {', '.join(scopes)}"[:200],
-        queue=QUEUE,
+        queue=AD_HOC,
         repository=standing.id,
         scopes=tuple(path_from_top(invocation, scope) for scope in scopes),
         reads=tuple(path_from_top(invocation, path) for path in reads),
@@ -152,7 +149,6 @@ def sweep_stale(invocation: Invocation) -> None:
     """End leases that ran out. Every claim does it too; nobody has to."""
     standing = invocation.standing
     ended = invocation.lessor.leases.sweep(repository=standing.id)
-    end_lapsed(invocation, repository=standing.id)
     forget_left_tokens(invocation)
     invocation.answer_all(
         [lease_record(lease, repo=standing.key or None) for lease in ended],

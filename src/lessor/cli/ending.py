@@ -16,7 +16,6 @@ from lessor.cli.tokens import forget_token, holding
 from lessor.model.grant import Ended, Failure, Result
 from lessor.model.lease import Holder
 from lessor.model.task import Stage
-from lessor.service.acquiring import QUEUE
 
 _CLAIMED_STAGES = (Stage.UNVERIFIED, Stage.SUBMITTED, Stage.VERIFIED, Stage.PUSHED)
 
@@ -88,15 +87,8 @@ def release(invocation: Invocation, *, lease: str, reason: str) -> None:
 
     Paths that were acquired without a task are simply free again.
     """
-    _end(invocation, lease, lambda holder: give_back(invocation, holder, reason=reason))
-
-
-def give_back(invocation: Invocation, holder: Holder, *, reason: str) -> Ended:
-    """Release a lease; the task that only stood for acquired paths is done with it."""
     leases = invocation.lessor.leases
-    if invocation.lessor.tasks.task(holder.task).queue == QUEUE:
-        return leases.complete_one(holder, Result(stage=Stage.NONE, said=reason))
-    return leases.release(holder, reason=reason)
+    _end(invocation, lease, lambda holder: leases.release(holder, reason=reason))
 
 
 def _end(invocation: Invocation, lease: str, how: Callable[[Holder], Ended]) -> None:
@@ -121,6 +113,8 @@ def _lines(number: int, title: str, ended: Ended) -> list[Line]:
     rule = f" by the rule {ended.rule!r}" if ended.rule else ""
     return [
         title_line(number, title),
-        [f"   lease {ended.end}; the task is {str(ended.state).replace('_', ' ')}{rule}"],
+        [f"   lease {ended.end}; the task is {str(ended.state).replace('_', ' ')}{rule}"]
+        if ended.rule != "ad hoc"
+        else [f"   lease {ended.end}; its paths are free again"],
         *next_lines([f"lessor show {number}"]),
     ]

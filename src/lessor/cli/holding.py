@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 import click
 
-from lessor.cli.ad_hoc import end_lapsed
-from lessor.cli.ending import give_back
 from lessor.cli.finding import holders_of, lease_named, path_from_top
 from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, duration_option, pass_invocation
@@ -21,8 +19,7 @@ from lessor.cli.tokens import forget_left_tokens, forget_token, holding, keep_gr
 from lessor.cli.workers import own_worker
 from lessor.errors import DeniedError, NotFoundError
 from lessor.model.grant import Grant
-from lessor.model.task import NewTask
-from lessor.service.acquiring import QUEUE
+from lessor.model.task import AD_HOC, NewTask
 
 
 @command("hold")
@@ -33,11 +30,10 @@ from lessor.service.acquiring import QUEUE
 def hold(invocation: Invocation, *, paths: tuple[str, ...], for_ms: int, reason: str) -> None:
     """Keep paths to yourself: no agent gets them until you drop them or the time is up."""
     standing = invocation.stand(register=True)
-    end_lapsed(invocation, repository=standing.id)
     forget_left_tokens(invocation)
     task = NewTask(
         title=reason or f"held by {invocation.person}",
-        queue=QUEUE,
+        queue=AD_HOC,
         repository=standing.id,
         scopes=tuple(path_from_top(invocation, path) for path in paths),
         strict=True,
@@ -64,7 +60,7 @@ def drop(invocation: Invocation, *, names: tuple[str, ...]) -> None:
     dropped = []
     for lease in dict.fromkeys(leases):
         with holding(invocation, lease) as holder:
-            ended = give_back(invocation, holder, reason="dropped")
+            ended = invocation.lessor.leases.release(holder, reason="dropped")
             forget_token(invocation, lease)
             dropped.append({"leaseId": lease, "taskId": ended.task, "state": ended.state})
     invocation.answer_all(

@@ -27,6 +27,7 @@ class EndedLease:
     Attributes:
         charged: attempts that count, this one included where it counts.
         same_errors: failures in a row with this one's fingerprint, this one included.
+        ad_hoc: the task only stood for paths that were acquired or held.
         credential_missing: the end was blamed on a missing or revoked credential.
         unsettled_unsafe: an announced unsafe effect or a publish has no outcome yet.
         announced: whether any effect was announced at all.
@@ -40,6 +41,7 @@ class EndedLease:
     same_error_limit: int = 3
     idempotency_key: bool = False
     cancelled: bool = False
+    ad_hoc: bool = False
     credential_missing: bool = False
     unsettled_unsafe: bool = False
     announced: bool = False
@@ -65,6 +67,12 @@ RECOVERY_RULES: tuple[RecoveryRule, ...] = (
         applies=lambda e: e.cancelled,
         event=TaskEvent.CANCEL,
         why="An ended lease never undoes a person's decision.",
+    ),
+    RecoveryRule(
+        name="ad hoc",
+        applies=lambda e: e.ad_hoc,
+        event=TaskEvent.CANCEL,
+        why="The task only stood for its paths: nobody asked for work that another could do.",
     ),
     RecoveryRule(
         name="unsettled effect",

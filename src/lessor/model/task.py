@@ -34,6 +34,10 @@ class Stage(StrEnum):
     LANDED = "landed"
 
 
+AD_HOC = "ad-hoc"
+"""The queue of tasks that only stand for paths: acquired by a script, held by a person."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTask:
     """What is asked for.

@@ -18,8 +18,6 @@ from lessor.service.scopes import conflicting, scope_held
 from lessor.service.submitting import parse_task_scopes
 from lessor.store import Transaction
 
-QUEUE = "ad-hoc"
-
 
 def acquire(
     claims: Claims,

@@ -10,7 +10,7 @@ from lessor.errors import BranchInvalidError, ConflictError, InvalidError
 from lessor.model.branch import parse_branch
 from lessor.model.dependencies import check_acyclic
 from lessor.model.scope import MAX_SCOPES
-from lessor.model.task import Effects, NewTask
+from lessor.model.task import AD_HOC, Effects, NewTask
 from lessor.service.wording import (
     LONGEST_PROMPT,
     LONGEST_TEXT,
@@ -69,6 +69,17 @@ def check_task(task: NewTask) -> None:
         )
     _check_place(task)
     _check_time(task)
+
+
+def refuse_ad_hoc(tasks: Sequence[NewTask]) -> None:
+    """Refuse work in the queue of acquired paths: a lease that runs out there cancels its task."""
+    for task in tasks:
+        if task.queue == AD_HOC:
+            raise InvalidError(
+                f"The queue {AD_HOC} is for paths that are acquired or held, not for work.",
+                next_step="Name another queue.",
+                queue=AD_HOC,
+            )
 
 
 def _check_texts(task: NewTask) -> None:

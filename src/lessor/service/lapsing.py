@@ -8,7 +8,7 @@ from typing import Any
 from lessor.model.lease import LeaseEnd, LeaseKind
 from lessor.model.lifecycle import TaskEvent, TaskState, is_terminal, next_state
 from lessor.model.recovery import EndedLease, RecoveryRule, decide_recovery, is_charged
-from lessor.model.task import Effects
+from lessor.model.task import AD_HOC, Effects
 from lessor.service.rows import LapsedRow, LockedRow, pack, pack_facts
 from lessor.store import Transaction
 
@@ -59,6 +59,7 @@ def ended_lease(
         same_errors=same_errors,
         same_error_limit=same_limit,
         idempotency_key=bool(row.keyed),
+        ad_hoc=row.queue == AD_HOC,
         credential_missing=credential,
     )
 

@@ -80,6 +80,7 @@ class LapsedRow(NamedTuple):
     max_attempts: int
     same_errors: int
     keyed: int
+    queue: str
     now: int
 
 
@@ -166,6 +167,7 @@ class LockedRow(NamedTuple):
     same_errors: int
     error_print: str | None
     keyed: int
+    queue: str | None
     worker_id: int | None
     version: int | None
     now: int

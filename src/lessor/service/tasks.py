@@ -61,6 +61,7 @@ class Tasks:
             TransitionRefusedError: one needs a task that can't succeed any more.
         """
         checking.check_tasks(tasks)
+        checking.refuse_ad_hoc(tasks)
         check_note(submitter, "submitter")
         digest = requests.digest("submit", [asdict(task) for task in tasks])
         try:
@@ -85,6 +86,7 @@ class Tasks:
             connection: a psycopg or apsw connection to this store's database, in a transaction.
         """
         checking.check_tasks(tasks)
+        checking.refuse_ad_hoc(tasks)
         check_note(submitter, "submitter")
         self._claims.changed()
         try:

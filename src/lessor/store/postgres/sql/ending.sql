@@ -105,7 +105,7 @@ WITH x AS MATERIALIZED (
 )
 SELECT x.ord, l.id AS lease_id, x.task_id, x.epoch, CASE WHEN l.mine THEN 1 ELSE 0 END AS mine, l.repository_id,
   l.fence, l.ended_ms, l.end_reason, l.end_digest, l.expires_ms, t.status, t.effects, t.charged, t.max_attempts,
-  t.same_errors, t.error_print, CASE WHEN s.idempotency_key IS NULL THEN 0 ELSE 1 END AS keyed, l.worker_id, l.version, n.now
+  t.same_errors, t.error_print, CASE WHEN s.idempotency_key IS NULL THEN 0 ELSE 1 END AS keyed, t.queue, l.worker_id, l.version, n.now
 FROM x CROSS JOIN n
 LEFT JOIN l ON l.ord = x.ord
 LEFT JOIN lessor.task AS t ON t.id = x.task_id
@@ -128,7 +128,7 @@ WITH x AS MATERIALIZED (
 )
 SELECT x.ord, l.id AS lease_id, x.task_id, coalesce(l.epoch, t.epoch) AS epoch, 1 AS mine, t.repository_id,
   l.fence, l.ended_ms, l.end_reason, l.end_digest, l.expires_ms, t.status, t.effects, t.charged, t.max_attempts,
-  t.same_errors, t.error_print, CASE WHEN s.idempotency_key IS NULL THEN 0 ELSE 1 END AS keyed, l.worker_id, l.version, n.now
+  t.same_errors, t.error_print, CASE WHEN s.idempotency_key IS NULL THEN 0 ELSE 1 END AS keyed, t.queue, l.worker_id, l.version, n.now
 FROM x CROSS JOIN n
 LEFT JOIN l ON l.task_id = x.task_id
 LEFT JOIN lessor.task AS t ON t.id = x.task_id

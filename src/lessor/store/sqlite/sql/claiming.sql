@@ -80,7 +80,7 @@ RETURNING id
 -- SKIP LOCKED: a lease that is being renewed or completed right now stays as it is. The bound is a
 -- scalar subquery: as a join it read every live lease (25 ms beside 100,000, instead of one probe).
 SELECT l.id AS lease_id, l.task_id, l.epoch, l.kind, l.worker_id, l.expires_ms, l.proof, t.status, t.effects,
-  t.charged, t.max_attempts, t.same_errors, CASE WHEN s.idempotency_key IS NULL THEN 0 ELSE 1 END AS keyed,
+  t.charged, t.max_attempts, t.same_errors, CASE WHEN s.idempotency_key IS NULL THEN 0 ELSE 1 END AS keyed, t.queue,
   max(:now, (SELECT c.floor_ms FROM counter AS c WHERE c.repository_id = :repository_id)) AS now
 FROM lease AS l
 JOIN task AS t ON t.id = l.task_id
@@ -94,7 +94,7 @@ LIMIT :most
 -- Leases that ran out, in whatever repository, and still count against these limits. Their scopes are
 -- drained by the next claim there, as after every end.
 SELECT l.id AS lease_id, l.task_id, l.epoch, l.kind, l.worker_id, l.expires_ms, l.proof, t.status, t.effects,
-  t.charged, t.max_attempts, t.same_errors, CASE WHEN s.idempotency_key IS NULL THEN 0 ELSE 1 END AS keyed,
+  t.charged, t.max_attempts, t.same_errors, CASE WHEN s.idempotency_key IS NULL THEN 0 ELSE 1 END AS keyed, t.queue,
   :now AS now
 FROM lease AS l
 JOIN task AS t ON t.id = l.task_id
