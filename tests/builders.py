@@ -47,6 +47,8 @@ TABLES = (
     "stand",
     "workspace",
     "salvage",
+    "fence_ref",
+    "intent",
     "event",
     "request",
 )

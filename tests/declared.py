@@ -21,6 +21,7 @@ REFUSALS: dict[str, frozenset[str]] = {
     for name, codes in {
         "registry.add_repository": "invalid",
         "registry.add_checkout": "invalid not_found",
+        "registry.set_fence_remote": "invalid not_found",
         "registry.repository": "not_found",
         "registry.repositories": "",
         "registry.checkouts": "not_found",

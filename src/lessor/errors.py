@@ -26,7 +26,10 @@ LessorError
 │   ├── NotARepositoryError
 │   ├── WorktreeError
 │   ├── ForeignCommitsError
-│   └── HoldsWorkError
+│   ├── HoldsWorkError
+│   ├── RemoteUnreachableError
+│   ├── PushRefusedError
+│   └── OutcomeUnknownError
 ├── AgentError              the agent's process couldn't be started or judged
 │   └── AgentMissingError   its program isn't there
 ├── HostError               this machine stands in the way: a full disk, a directory that isn't ours
@@ -224,6 +227,27 @@ class HoldsWorkError(GitError):
 
     code = "holds_work"
     exit_code = 6
+
+
+class RemoteUnreachableError(GitError):
+    """A remote can't be asked now; nothing was sent to it."""
+
+    code = "remote_unreachable"
+    exit_code = 75
+
+
+class PushRefusedError(GitError):
+    """A remote took nothing of a push."""
+
+    code = "push_refused"
+    exit_code = 6
+
+
+class OutcomeUnknownError(GitError):
+    """Nobody knows yet whether a remote took a push; what overlaps it waits until it was asked."""
+
+    code = "outcome_unknown"
+    exit_code = 75
 
 
 class AgentError(LessorError):

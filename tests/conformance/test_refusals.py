@@ -117,6 +117,9 @@ cases(
         ),
         "salvages.drop": lambda y: y.lessor.salvages.drop(saved(y), reason=NUL),
         "registry.add_repository": lambda y: y.lessor.registry.add_repository(""),
+        "registry.set_fence_remote": lambda y: y.lessor.registry.set_fence_remote(
+            y.repository.id, "https://token@host/a.git"
+        ),
         "registry.add_checkout": lambda y: y.lessor.registry.add_checkout(
             y.repository.id, host_id=NUL, common_dir="/d"
         ),
@@ -188,6 +191,7 @@ cases(
         "salvages.of_task": lambda y: y.lessor.salvages.of_task("task_x"),
         "salvages.of_repository": lambda y: y.lessor.salvages.of_repository("repo_x"),
         "salvages.drop": lambda y: y.lessor.salvages.drop(replace(saved(y), n=9)),
+        "registry.set_fence_remote": lambda y: y.lessor.registry.set_fence_remote("repo_x", None),
         "registry.add_checkout": lambda y: y.lessor.registry.add_checkout(
             "repo_x", host_id="h", common_dir="/d"
         ),

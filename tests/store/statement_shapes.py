@@ -69,6 +69,8 @@ NUMBERS = frozenset(
         "high",
         "least",
         "whole",
+        "intent_id",
+        "unfenced",
     ]
 )
 

@@ -36,6 +36,8 @@ RECORDS: dict[str, tuple[str, ...]] = {
     "WorkerRow": ("add_worker", "worker", "live_workers"),
     "ScopeHit": ("scope_conflicts",),
     "WaitRow": ("task_wait",),
+    "FenceRefRow": ("put_fence_ref", "move_fence_ref", "fence_ref", "unclosed_fence_refs"),
+    "IntentRow": ("intent", "task_intents", "unsettled_intents"),
 }
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import click
 
+from lessor.cli.fencing import acquire_fenced, claim_fenced, close_fences, recover_pushes
 from lessor.cli.finding import find_task, lease_named, path_from_top
 from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, duration_option, pass_invocation
@@ -76,7 +77,9 @@ def claim(
         max_hold_ms=max_hold_ms,
     )
     forget_left_tokens(invocation)
-    grants = invocation.lessor.leases.claim(request, wait_ms=wait_ms or 0)
+    grants = claim_fenced(
+        invocation, lambda: invocation.lessor.leases.claim(request, wait_ms=wait_ms or 0)
+    )
     keep_granted(invocation, [grant.holder for grant in grants])
     with heard(grants):
         _answer_claim(invocation, grants, name)
@@ -115,8 +118,8 @@ def acquire(
         reads=tuple(path_from_top(invocation, path) for path in reads),
         strict=True,
     )
-    grant = invocation.lessor.leases.acquire(
-        task, worker=own_worker(invocation, name), ttl_ms=ttl_ms or ACQUIRE_TTL_MS
+    grant = acquire_fenced(
+        invocation, task, worker=own_worker(invocation, name), ttl_ms=ttl_ms or ACQUIRE_TTL_MS
     )
     keep_granted(invocation, [grant.holder])
     record = grant_record(grant, repo=standing.key or None, agent=name)
@@ -150,6 +153,8 @@ def sweep_stale(invocation: Invocation) -> None:
     standing = invocation.standing
     ended = invocation.lessor.leases.sweep(repository=standing.id)
     forget_left_tokens(invocation)
+    recover_pushes(invocation)
+    close_fences(invocation)
     invocation.answer_all(
         [lease_record(lease, repo=standing.key or None) for lease in ended],
         lambda: _swept_lines(ended),

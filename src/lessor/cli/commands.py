@@ -84,6 +84,8 @@ COMMANDS: Mapping[str, Entry] = MappingProxyType(
         "queue": _in(Part.MORE, "queues:queue"),
         "limit": _in(Part.MORE, "queues:limit"),
         "trust": _in(Part.MORE, "trusting:trust"),
+        "push": _in(Part.MORE, "pushing:push"),
+        "repo": _in(Part.MORE, "repository:repo"),
         "ready": _in(Part.SCRIPTS, "ready:ready"),
         "claim": _in(Part.SCRIPTS, "claiming:claim"),
         "renew": _in(Part.SCRIPTS, "claiming:renew"),

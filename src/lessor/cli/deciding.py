@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import click
 
+from lessor.cli.fencing import close_fences
 from lessor.cli.files import STDIN, read_text
 from lessor.cli.finding import find_task, find_tasks
 from lessor.cli.invocation import Invocation
@@ -65,6 +66,7 @@ def cancel(invocation: Invocation, *, tasks: tuple[str, ...], reason: str) -> No
         done = invocation.lessor.tasks.cancel(
             [task.id for task in found], actor=invocation.person, reason=reason
         )
+    close_fences(invocation)
     _answer(invocation, found, done, "is cancelled")
 
 
@@ -79,6 +81,7 @@ def block(invocation: Invocation, *, tasks: tuple[str, ...], reason: str) -> Non
         done = invocation.lessor.tasks.block(
             [task.id for task in found], actor=invocation.person, reason=reason
         )
+    close_fences(invocation)
     step = f"lessor unblock {found[0].number}"
     _answer(invocation, found, done, "is blocked", next_step=step)
 
@@ -109,6 +112,7 @@ def force_release(invocation: Invocation, *, task: str, reason: str, checked: st
         done = invocation.lessor.leases.force_release(
             found.id, actor=invocation.person, reason=reason, checked=checked
         )
+    close_fences(invocation)
     _answer(
         invocation,
         [found],

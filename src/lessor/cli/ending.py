@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import click
 
+from lessor.cli.fencing import close_fences
 from lessor.cli.files import STDIN, read_text
 from lessor.cli.finding import lease_named
 from lessor.cli.invocation import Invocation
@@ -96,6 +97,7 @@ def _end(invocation: Invocation, lease: str, how: Callable[[Holder], Ended]) -> 
     with holding(invocation, named) as holder:
         ended = how(holder)
         forget_token(invocation, named)
+    close_fences(invocation)
     task = invocation.lessor.tasks.task(ended.task)
     record = {
         "leaseId": ended.lease,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import click
 
+from lessor.cli.fencing import acquire_fenced, close_fences
 from lessor.cli.finding import holders_of, lease_named, path_from_top
 from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, duration_option, pass_invocation
@@ -39,7 +40,8 @@ def hold(invocation: Invocation, *, paths: tuple[str, ...], for_ms: int, reason:
         strict=True,
         progress=False,
     )
-    grant = invocation.lessor.leases.acquire(
+    grant = acquire_fenced(
+        invocation,
         task,
         worker=own_worker(invocation, invocation.person),
         ttl_ms=for_ms,
@@ -63,6 +65,7 @@ def drop(invocation: Invocation, *, names: tuple[str, ...]) -> None:
             ended = invocation.lessor.leases.release(holder, reason="dropped")
             forget_token(invocation, lease)
             dropped.append({"leaseId": lease, "taskId": ended.task, "state": ended.state})
+    close_fences(invocation)
     invocation.answer_all(
         dropped, lambda: _dropped_lines(invocation, [d["taskId"] for d in dropped])
     )

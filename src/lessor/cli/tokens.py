@@ -17,6 +17,7 @@ from lessor.runner.left_tokens import forget_left
 __all__ = [
     "forget_left_tokens",
     "forget_token",
+    "held",
     "holding",
     "keep_granted",
     "keep_token",
@@ -96,6 +97,19 @@ def holding(invocation: Invocation, lease: str) -> Iterator[Holder]:
         yield holder
     finally:
         os.close(descriptor)
+
+
+def held(invocation: Invocation, lease: str) -> Holder:
+    """The holder of `lease`, for what neither renews nor ends it.
+
+    Raises:
+        LeaseLostError: the lease is over, and its token is gone with it.
+        DeniedError: it is live, and its token isn't here.
+    """
+    path = token_path(invocation, lease)
+    if not path.is_file():
+        raise _refusal(invocation, lease)
+    return read_holder(path)
 
 
 def _locked(path: Path) -> int | None:

@@ -41,8 +41,8 @@ _FIXED_VARIABLES: Mapping[str, str] = {
     "GIT_LITERAL_PATHSPECS": "1",
 }
 
+_NO_HOOKS = "core.hooksPath=/dev/null"
 _FIXED_CONFIGURATION = (
-    "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     # Also in a bare repository: without HEAD's reflog nobody can tell what was reset away.
     "core.logAllRefUpdates=true",
@@ -93,20 +93,22 @@ def run_git(
     input: bytes | None = None,  # noqa: A002 - the standard library's own word for it
     env: Mapping[str, str] | None = None,
     timeout_s: float = DEFAULT_TIMEOUT_S,
+    hooks: bool = False,
 ) -> GitResult:
     """Run git with `args` in `cwd` and return what it said.
 
     `git_dir` names the repository instead of letting git search upwards from `cwd`: a worktree
     whose entry is gone would otherwise be answered by any repository that happens to lie above it.
     `env` is added after the caller's own `GIT_*` variables were dropped. On a timeout git gets
-    SIGTERM first, so that it takes its lock files and half-made directories away.
+    SIGTERM first, so that it takes its lock files and half-made directories away. `hooks` lets the
+    repository's own hooks run.
 
     Raises:
         GitMissingError: There is no git to run.
         GitError: Git failed and `check` is set, `cwd` is no directory, or time ran out; the facts
             hold the command's name, its exit code and its own last lines.
     """
-    command = ["git", *_options(git_dir, work_tree), *args]
+    command = ["git", *_options(git_dir, work_tree, hooks=hooks), *args]
     process = _start(command, cwd=cwd, env=_environment(env or {}))
     result = _finish(process, input, args=args, timeout_s=timeout_s)
     if check and result.code != 0:
@@ -168,7 +170,7 @@ def pipe_git(
 
 def failure(args: Sequence[str], result: GitResult) -> GitError:
     """The error for a git command that failed, with its own last lines, credentials left out."""
-    complaint = _CREDENTIALS.sub("://…@", result.err.decode(errors="replace"))
+    complaint = hide_credentials(result.err.decode(errors="replace"))
     lines = complaint.strip().splitlines()[-_LINES_OF_COMPLAINT:]
     said = " ".join(line.strip() for line in lines) or f"exit code {result.code}"
     return GitError(
@@ -177,6 +179,11 @@ def failure(args: Sequence[str], result: GitResult) -> GitError:
         git_code=result.code,
         said=lines,
     )
+
+
+def hide_credentials(text: str) -> str:
+    """The text with what stands before a URL's host left out."""
+    return _CREDENTIALS.sub("://…@", text)
 
 
 @functools.cache
@@ -200,11 +207,11 @@ def require_git() -> tuple[int, int]:
     return version
 
 
-def _options(git_dir: Path | None, work_tree: Path | None) -> list[str]:
+def _options(git_dir: Path | None, work_tree: Path | None, *, hooks: bool = False) -> list[str]:
     options = [f"--git-dir={git_dir}"] if git_dir is not None else []
     if work_tree is not None:
         options.append(f"--work-tree={work_tree}")
-    for setting in _FIXED_CONFIGURATION:
+    for setting in _FIXED_CONFIGURATION if hooks else (_NO_HOOKS, *_FIXED_CONFIGURATION):
         options += ["-c", setting]
     return options
 

@@ -68,6 +68,8 @@ TRANSITIONS: Mapping[tuple[TaskState, TaskEvent], TaskState] = MappingProxyType(
         (_S.NEEDS_PERSON, _E.CANCEL): _S.CANCELLED,
         (_S.RECONCILING, _E.COMPLETE): _S.SUCCEEDED,
         (_S.RECONCILING, _E.FAIL): _S.FAILED,
+        (_S.RECONCILING, _E.RETRY): _S.QUEUED,
+        (_S.RECONCILING, _E.QUARANTINE): _S.QUARANTINED,
         (_S.RECONCILING, _E.REQUEUE): _S.QUEUED,
         (_S.RECONCILING, _E.CANCEL): _S.CANCELLED,
         (_S.BLOCKED, _E.UNBLOCK): _S.QUEUED,

@@ -18,6 +18,9 @@ class Repository:
         fence: the grant counter, +1 at each grant in the grant's own transaction.
         unlanded: what a claim does where a result lies that hasn't landed.
         term: grows when the store was restored or promoted; resources compare (term, fence).
+        fence_remote: the remote, by name or URL, that holds a fence reference for each lease; None
+            where pushes are compared with nothing there.
+        unfenced: whether leases are granted, too, while that remote can't be reached.
     """
 
     id: RepositoryId
@@ -28,3 +31,5 @@ class Repository:
     fence: int
     term: int
     unlanded: Unlanded
+    fence_remote: str | None = None
+    unfenced: bool = False

@@ -61,6 +61,7 @@ def ended_lease(
         idempotency_key=bool(row.keyed),
         ad_hoc=row.queue == AD_HOC,
         credential_missing=credential,
+        unsettled_unsafe=bool(row.unsettled),
     )
 
 

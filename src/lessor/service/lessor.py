@@ -6,6 +6,8 @@ from lessor.clock import Clock, SystemClock
 from lessor.ids import Chance, new_random
 from lessor.model.retry import RetryPolicy
 from lessor.service.claims import Claims
+from lessor.service.fences import Fences
+from lessor.service.intents import Intents
 from lessor.service.leases import Leases
 from lessor.service.naming import Naming
 from lessor.service.registry import Registry
@@ -16,7 +18,7 @@ from lessor.store import Store
 
 
 class Lessor:
-    """Operations in five groups; each opens one transaction and calls one rule.
+    """Operations in groups; each opens one transaction and calls one rule.
 
     Args:
         policy: the delays between attempts, and how often the same error is tried.
@@ -28,6 +30,8 @@ class Lessor:
         leases: claim, renew, complete, give back, widen, look.
         workspaces: where work lies.
         salvages: what was saved of them.
+        fences: the fence references of leases at remotes.
+        intents: what is announced before it is done outside.
     """
 
     def __init__(
@@ -53,6 +57,8 @@ class Lessor:
         )
         self.workspaces = Workspaces(store, self.naming)
         self.salvages = Salvages(store, self.naming)
+        self.fences = Fences(store, self.naming)
+        self.intents = Intents(store, self.naming, changed=claims.changed)
 
     def now_ms(self) -> int:
         """The store's clock, in milliseconds."""

@@ -184,7 +184,9 @@ def worker_record(naming: Naming, row: WorkerRow) -> Worker:
 
 def repository_record(naming: Naming, row: Row) -> Repository:
     """A repository's row as a record."""
-    number, canonical, name, fold_case, normalize, fence, term, unlanded = row
+    number, canonical, name, fold_case, normalize, fence, term, unlanded, fence_remote, unfenced = (
+        row
+    )
     known = naming.repository(number)
     if known is None:
         raise NotFoundError("There is no such repository.", next_step="Register it first.")
@@ -197,6 +199,8 @@ def repository_record(naming: Naming, row: Row) -> Repository:
         fence=fence,
         term=term,
         unlanded=Unlanded(unlanded),
+        fence_remote=fence_remote,
+        unfenced=bool(unfenced),
     )
 
 

@@ -75,6 +75,32 @@ class Registry:
             common_dir=common_dir,
         )
 
+    def set_fence_remote(
+        self, repository: str, remote: str | None, *, unfenced: bool = False
+    ) -> Repository:
+        """Let pushes be fenced at a remote, by name or URL; None ends that.
+
+        Leases that are live stay as they are; their next push makes them ready there.
+
+        Args:
+            unfenced: grant leases, too, while the remote can't be reached.
+
+        Raises:
+            InvalidError: the URL holds credentials, which everybody who reads the store would have.
+        """
+        if remote is not None:
+            check_text(remote, "remote", longest=LONGEST_TEXT, empty=False)
+            refuse_credentials(remote)
+        found = self._store.once(
+            "set_fence_remote",
+            repository_id=self._naming.repository_row(repository),
+            remote=remote,
+            unfenced=int(check_flag(unfenced, "unfenced") and remote is not None),
+        )
+        if not found:
+            raise NotFoundError(f"{repository} isn't there.", next_step="Register it first.")
+        return repository_record(self._naming, found[0])
+
     def repository(self, repository: str) -> Repository:
         """The repository with this id; NotFoundError otherwise."""
         row = self._naming.repository_row(repository)
@@ -250,6 +276,17 @@ class Registry:
 
 
 _QUEUE = ("name", "paused", "wait_max_ms", "overtake_limit", "overtake_ms")
+
+
+def refuse_credentials(remote: str) -> None:
+    """Refuse a URL with a password or a token in it; InvalidError."""
+    scheme, mark, rest = remote.partition("://")
+    user, at, _ = rest.partition("/")[0].rpartition("@")
+    if mark and at and (":" in user or scheme.lower().startswith("http")):
+        raise InvalidError(
+            "The remote's URL holds credentials.",
+            next_step="Leave them to git's own credential helper, and name the remote without.",
+        )
 
 
 def path_rules(store: Store, repository: int) -> PathRules:

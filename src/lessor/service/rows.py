@@ -81,6 +81,7 @@ class LapsedRow(NamedTuple):
     same_errors: int
     keyed: int
     queue: str
+    unsettled: int
     now: int
 
 
@@ -168,6 +169,7 @@ class LockedRow(NamedTuple):
     error_print: str | None
     keyed: int
     queue: str | None
+    unsettled: int
     worker_id: int | None
     version: int | None
     now: int
@@ -286,6 +288,37 @@ class ScopeHit(NamedTuple):
     pattern: str | None
     fence: int
     reserved_rank: int | None
+
+
+class FenceRefRow(NamedTuple):
+    """put_fence_ref, move_fence_ref, fence_ref, unclosed_fence_refs."""
+
+    lease_id: int
+    remote: str
+    oid: str
+    state: str
+
+
+class IntentRow(NamedTuple):
+    """intent, task_intents, unsettled_intents."""
+
+    id: int
+    kind: str
+    repository_id: int
+    task_id: int
+    number: int
+    lease_id: int
+    epoch: int
+    target: str
+    facts: str
+    secret_hash: str
+    announced_ms: int
+    settled_ms: int | None
+    outcome: str | None
+    response: str
+    ended_ms: int | None
+    expires_ms: int
+    now: int
 
 
 class WaitRow(NamedTuple):

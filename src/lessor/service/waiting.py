@@ -13,7 +13,7 @@ from lessor.model.shadow import Unlanded
 from lessor.model.waiting import Cause, Why
 from lessor.service.blockers import MOST_PAIRS, stored_scope
 from lessor.service.naming import Naming
-from lessor.service.rows import LeaseRow, TaskRow, WaitRow, WorkerRow, pack, unpack
+from lessor.service.rows import IntentRow, LeaseRow, TaskRow, WaitRow, WorkerRow, pack, unpack
 from lessor.service.scopes import conflicting, held_by
 from lessor.service.shadows import find_shadows
 from lessor.store import Store
@@ -100,7 +100,19 @@ def _running(store: Store, naming: Naming, wait: WaitRow, task: TaskRow) -> Why 
     )
 
 
-def _state(_store: Store, naming: Naming, wait: WaitRow, task: TaskRow) -> Why | None:
+def _publishing(
+    store: Store, naming: Naming, wait: WaitRow, task: TaskRow, *, whose: int, what: str
+) -> Why | None:
+    """The answer where nobody knows yet what became of a push of the task `whose`."""
+    intents = (IntentRow._make(row) for row in store.read("task_intents", task_id=whose))
+    if all(intent.settled_ms is not None for intent in intents):
+        return None
+    sentence = f"waits until the remote was asked what became of {what}."
+    step = "lessor sweep-stale"
+    return _answer(naming, wait, task, Cause.LEASE, sentence, next_step=step)
+
+
+def _state(store: Store, naming: Naming, wait: WaitRow, task: TaskRow) -> Why | None:
     match TaskState(wait.status):
         case TaskState.NEEDS_PERSON:
             return _answer(
@@ -113,6 +125,10 @@ def _state(_store: Store, naming: Naming, wait: WaitRow, task: TaskRow) -> Why |
             )
         case TaskState.BLOCKED | TaskState.QUARANTINED | TaskState.RECONCILING as state:
             steps = {TaskState.BLOCKED: f"lessor unblock {task.number}"}
+            if state is TaskState.RECONCILING:
+                asked = _publishing(store, naming, wait, task, whose=task.id, what="its push")
+                if asked is not None:
+                    return asked
             words = {
                 TaskState.BLOCKED: "is blocked by a person or for want of a credential",
                 TaskState.QUARANTINED: "was taken out after it failed too often, or the same way each time",
@@ -186,6 +202,10 @@ def _held(store: Store, naming: Naming, wait: WaitRow, task: TaskRow) -> Why | N
         ground = _ground(store, wait, task)
         lease = None if ground.wait is None else _lease(store, ground.wait.lease)
         return None if lease is None else _unlanded(store, naming, wait, task, lease)
+    what = f"the push of #{parked.number}"
+    asked = _publishing(store, naming, wait, task, whose=parked.task_id, what=what)
+    if asked is not None:
+        return asked
     return _answer(
         naming,
         wait,

@@ -92,6 +92,9 @@ RETURNING id
 -- scalar subquery: as a join it read every live lease (25 ms beside 100,000, instead of one probe).
 SELECT l.id AS lease_id, l.task_id, l.epoch, l.kind, l.worker_id, l.expires_ms, l.proof, t.status, t.effects,
   t.charged, t.max_attempts, t.same_errors, CASE WHEN s.idempotency_key IS NULL THEN 0 ELSE 1 END AS keyed, t.queue,
+  CASE WHEN EXISTS (
+    SELECT 1 FROM lessor.intent AS i
+    WHERE i.repository_id = l.repository_id AND i.task_id = l.task_id AND i.settled_ms IS NULL) THEN 1 ELSE 0 END AS unsettled,
   greatest(lessor.ms(), (SELECT c.floor_ms FROM lessor.counter AS c WHERE c.repository_id = :repository_id ORDER BY c.turn DESC LIMIT 1)) AS now
 FROM lessor.lease AS l
 JOIN lessor.task AS t ON t.id = l.task_id
@@ -109,6 +112,9 @@ FOR UPDATE OF l SKIP LOCKED
 -- drained by the next claim there, as after every end.
 SELECT l.id AS lease_id, l.task_id, l.epoch, l.kind, l.worker_id, l.expires_ms, l.proof, t.status, t.effects,
   t.charged, t.max_attempts, t.same_errors, CASE WHEN s.idempotency_key IS NULL THEN 0 ELSE 1 END AS keyed, t.queue,
+  CASE WHEN EXISTS (
+    SELECT 1 FROM lessor.intent AS i
+    WHERE i.repository_id = l.repository_id AND i.task_id = l.task_id AND i.settled_ms IS NULL) THEN 1 ELSE 0 END AS unsettled,
   lessor.ms() AS now
 FROM lessor.lease AS l
 JOIN lessor.task AS t ON t.id = l.task_id
@@ -131,9 +137,12 @@ FOR UPDATE OF l SKIP LOCKED
 -- whose turn may have to be reserved (the one parked longest that a live worker could do). Asked one
 -- by one, three statements found nothing nearly always, at 40 us each. One that this very pass wakes
 -- counts as parked: under a steady stream it is woken and parked again by every claim.
+-- While nobody knows what became of a push, its lease keeps its paths.
 WITH d AS MATERIALIZED (
   SELECT l.id FROM lessor.lease AS l
-  WHERE l.repository_id = :repository_id AND l.ended_ms IS NOT NULL AND l.drained = 0
+  WHERE l.repository_id = :repository_id AND l.ended_ms IS NOT NULL AND l.drained = 0 AND NOT EXISTS (
+    SELECT 1 FROM lessor.intent AS i
+    WHERE i.repository_id = :repository_id AND i.task_id = l.task_id AND i.settled_ms IS NULL)
   ORDER BY l.ended_ms, l.id LIMIT :most FOR UPDATE SKIP LOCKED
 ), gone AS (
   DELETE FROM lessor.scope AS s WHERE s.lease_id = ANY (ARRAY(SELECT d.id FROM d))
@@ -205,6 +214,9 @@ WITH full_key AS (  -- a first look, so that nobody scans past a full key; count
     AND (t.limit_key IS NULL OR t.limit_key NOT IN (SELECT f.key FROM full_key AS f))
     AND NOT EXISTS (SELECT 1 FROM lessor.queue AS q WHERE q.name = :queue AND q.paused = 1)
     AND NOT EXISTS (SELECT 1 FROM lessor.worker AS w WHERE w.id = :worker_id AND w.retired_ms IS NOT NULL)
+    AND NOT EXISTS (
+      SELECT 1 FROM lessor.intent AS i
+      WHERE i.repository_id = :repository_id AND i.task_id = t.id AND i.settled_ms IS NULL)
   ORDER BY t.rank, t.id
   LIMIT :most
 )

@@ -105,7 +105,10 @@ WITH x AS MATERIALIZED (
 )
 SELECT x.ord, l.id AS lease_id, x.task_id, x.epoch, CASE WHEN l.mine THEN 1 ELSE 0 END AS mine, l.repository_id,
   l.fence, l.ended_ms, l.end_reason, l.end_digest, l.expires_ms, t.status, t.effects, t.charged, t.max_attempts,
-  t.same_errors, t.error_print, CASE WHEN s.idempotency_key IS NULL THEN 0 ELSE 1 END AS keyed, t.queue, l.worker_id, l.version, n.now
+  t.same_errors, t.error_print, CASE WHEN s.idempotency_key IS NULL THEN 0 ELSE 1 END AS keyed, t.queue,
+  CASE WHEN EXISTS (
+    SELECT 1 FROM lessor.intent AS i
+    WHERE i.repository_id = l.repository_id AND i.task_id = l.task_id AND i.settled_ms IS NULL) THEN 1 ELSE 0 END AS unsettled, l.worker_id, l.version, n.now
 FROM x CROSS JOIN n
 LEFT JOIN l ON l.ord = x.ord
 LEFT JOIN lessor.task AS t ON t.id = x.task_id
@@ -128,7 +131,10 @@ WITH x AS MATERIALIZED (
 )
 SELECT x.ord, l.id AS lease_id, x.task_id, coalesce(l.epoch, t.epoch) AS epoch, 1 AS mine, t.repository_id,
   l.fence, l.ended_ms, l.end_reason, l.end_digest, l.expires_ms, t.status, t.effects, t.charged, t.max_attempts,
-  t.same_errors, t.error_print, CASE WHEN s.idempotency_key IS NULL THEN 0 ELSE 1 END AS keyed, t.queue, l.worker_id, l.version, n.now
+  t.same_errors, t.error_print, CASE WHEN s.idempotency_key IS NULL THEN 0 ELSE 1 END AS keyed, t.queue,
+  CASE WHEN EXISTS (
+    SELECT 1 FROM lessor.intent AS i
+    WHERE i.repository_id = l.repository_id AND i.task_id = l.task_id AND i.settled_ms IS NULL) THEN 1 ELSE 0 END AS unsettled, l.worker_id, l.version, n.now
 FROM x CROSS JOIN n
 LEFT JOIN l ON l.task_id = x.task_id
 LEFT JOIN lessor.task AS t ON t.id = x.task_id

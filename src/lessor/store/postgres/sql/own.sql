@@ -71,7 +71,10 @@ ORDER BY u.ord
 -- nothing is left, or the long way meets it: their dead entries are all there is when vacuum is held up.
 WITH d AS MATERIALIZED (
   SELECT l.id FROM lessor.lease AS l
-  WHERE l.repository_id = :repository_id AND l.ended_ms IS NOT NULL AND l.drained = 0 AND l.ended_ms >= :since_ms
+  WHERE l.repository_id = :repository_id AND l.ended_ms IS NOT NULL AND l.drained = 0 AND NOT EXISTS (
+    SELECT 1 FROM lessor.intent AS i
+    WHERE i.repository_id = :repository_id AND i.task_id = l.task_id AND i.settled_ms IS NULL)
+    AND l.ended_ms >= :since_ms
   ORDER BY l.ended_ms, l.id LIMIT :most FOR UPDATE SKIP LOCKED
 ), gone AS (
   DELETE FROM lessor.scope AS s WHERE s.lease_id = ANY (ARRAY(SELECT d.id FROM d))
@@ -101,6 +104,9 @@ WITH r AS MATERIALIZED (
     AND t.needs_left = 0 AND t.waiting_on IS NULL AND (t.rank, t.id) >= (:mark_rank, :mark_id)
     AND (t.agent IS NULL OR t.agent = :kind)
     AND (t.capabilities IS NULL OR t.capabilities <@ ARRAY(SELECT json_array_elements_text(:capabilities::json)))
+    AND NOT EXISTS (
+      SELECT 1 FROM lessor.intent AS i
+      WHERE i.repository_id = :repository_id AND i.task_id = t.id AND i.settled_ms IS NULL)
   ORDER BY t.rank, t.id
   LIMIT 1
 ), u AS (
@@ -219,7 +225,7 @@ WITH known AS (
 ), gaps AS (
   SELECT setval(s.name::regclass, nextval(s.name::regclass) + 1000) FROM rewound, (VALUES
     ('lessor.task_id_seq'), ('lessor.lease_id_seq'), ('lessor.worker_id_seq'), ('lessor.repository_id_seq'),
-    ('lessor.workspace_id_seq')) AS s (name)
+    ('lessor.workspace_id_seq'), ('lessor.intent_id_seq')) AS s (name)
 )
 SELECT count(*) AS terms, (SELECT count(*) FROM gaps) AS gaps FROM terms
 
@@ -234,6 +240,6 @@ WITH terms AS (
 ), gaps AS (
   SELECT setval(s.name::regclass, nextval(s.name::regclass) + 1000) FROM (VALUES
     ('lessor.task_id_seq'), ('lessor.lease_id_seq'), ('lessor.worker_id_seq'), ('lessor.repository_id_seq'),
-    ('lessor.workspace_id_seq')) AS s (name)
+    ('lessor.workspace_id_seq'), ('lessor.intent_id_seq')) AS s (name)
 )
 SELECT count(*) AS terms, (SELECT count(*) FROM gaps) AS gaps FROM terms

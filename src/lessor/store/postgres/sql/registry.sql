@@ -5,14 +5,14 @@ SELECT lessor.ms() AS now
 INSERT INTO lessor.repository AS r (canonical, name, fold_case, normalize)
 VALUES (:canonical, :name, :fold_case, :normalize)
 ON CONFLICT (canonical) DO UPDATE SET name = r.name
-RETURNING id, canonical, name, fold_case, normalize, coalesce((lessor.counted(id)).fence, 0) AS fence, term, unlanded
+RETURNING id, canonical, name, fold_case, normalize, coalesce((lessor.counted(id)).fence, 0) AS fence, term, unlanded, fence_remote, unfenced
 
 -- name: repository_by_id
-SELECT r.id, r.canonical, r.name, r.fold_case, r.normalize, (lessor.counted(r.id)).fence, r.term, r.unlanded
+SELECT r.id, r.canonical, r.name, r.fold_case, r.normalize, (lessor.counted(r.id)).fence, r.term, r.unlanded, r.fence_remote, r.unfenced
 FROM lessor.repository AS r WHERE r.id = :repository_id AND r.id > 0
 
 -- name: repositories
-SELECT r.id, r.canonical, r.name, r.fold_case, r.normalize, (lessor.counted(r.id)).fence, r.term, r.unlanded
+SELECT r.id, r.canonical, r.name, r.fold_case, r.normalize, (lessor.counted(r.id)).fence, r.term, r.unlanded, r.fence_remote, r.unfenced
 FROM lessor.repository AS r WHERE r.id > 0 ORDER BY r.id
 
 -- name: set_unlanded

@@ -20,7 +20,9 @@ CREATE TABLE repository (
   normalize INTEGER NOT NULL DEFAULT 1 CHECK (normalize IN (0, 1)),
   term INTEGER NOT NULL DEFAULT 0,
   last_number INTEGER NOT NULL DEFAULT 0,
-  unlanded TEXT NOT NULL DEFAULT 'stack' CHECK (unlanded IN ('stack', 'wait', 'ignore'))
+  unlanded TEXT NOT NULL DEFAULT 'stack' CHECK (unlanded IN ('stack', 'wait', 'ignore')),
+  fence_remote TEXT,
+  unfenced INTEGER NOT NULL DEFAULT 0 CHECK (unfenced IN (0, 1))
 ) STRICT;
 
 -- What each grant moves, one row a repository; why it is a table of its own, PostgreSQL's says.
@@ -355,6 +357,51 @@ CREATE TABLE salvage (
   dropped_ms INTEGER,
   PRIMARY KEY (task_id, epoch, n)
 ) STRICT, WITHOUT ROWID;
+
+-- The reference that a fenced remote has for a lease: on record before it is made there, so that
+-- whoever ends the lease knows what to close. `oid` is its latest value that is known.
+CREATE TABLE fence_ref (
+  lease_id INTEGER NOT NULL,
+  repository_id INTEGER NOT NULL,
+  remote TEXT NOT NULL,
+  oid TEXT NOT NULL,
+  state TEXT NOT NULL CHECK (state IN ('opening', 'open', 'closed')),
+  at_ms INTEGER NOT NULL,
+  PRIMARY KEY (lease_id, remote)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX fence_ref_open ON fence_ref (repository_id, lease_id) WHERE state <> 'closed';
+CREATE TRIGGER fence_ref_stays_closed BEFORE UPDATE OF state ON fence_ref
+WHEN OLD.state = 'closed' AND NEW.state <> 'closed'
+BEGIN SELECT RAISE(ABORT, 'fence_ref_stays_closed'); END;
+
+-- A side effect outside, announced before it is tried. While its outcome isn't known, the paths of
+-- its lease stay taken after the lease has ended.
+CREATE TABLE intent (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  kind TEXT NOT NULL CHECK (kind IN ('publish')),
+  repository_id INTEGER NOT NULL,
+  task_id INTEGER NOT NULL,
+  lease_id INTEGER NOT NULL,
+  epoch INTEGER NOT NULL,
+  target TEXT NOT NULL,
+  facts TEXT NOT NULL,
+  secret_hash TEXT NOT NULL,
+  announced_ms INTEGER NOT NULL,
+  settled_ms INTEGER,
+  outcome TEXT CHECK (outcome IN ('done', 'failed', 'conflict')),
+  response TEXT NOT NULL DEFAULT '',
+  CONSTRAINT intent_settled_with_outcome CHECK ((settled_ms IS NULL) = (outcome IS NULL))
+) STRICT;
+CREATE INDEX intent_by_task ON intent (task_id, id);
+CREATE INDEX intent_unsettled ON intent (repository_id, task_id) WHERE settled_ms IS NULL;
+CREATE UNIQUE INDEX intent_one_unsettled_per_lease ON intent (lease_id) WHERE settled_ms IS NULL;
+CREATE TRIGGER intent_settles_once BEFORE UPDATE ON intent
+WHEN OLD.settled_ms IS NOT NULL
+BEGIN SELECT RAISE(ABORT, 'intent_settles_once'); END;
+CREATE TRIGGER intent_deleted_only_when_terminal BEFORE DELETE ON intent
+WHEN OLD.settled_ms IS NULL
+  OR EXISTS (SELECT 1 FROM task AS t WHERE t.id = OLD.task_id AND t.status NOT IN ('succeeded', 'failed', 'cancelled'))
+BEGIN SELECT RAISE(ABORT, 'intent_deleted_only_when_terminal'); END;
 
 CREATE TABLE event (
   task_id INTEGER NOT NULL,

@@ -53,7 +53,9 @@ ORDER BY x.key;
 SELECT x.value ->> 'ord' AS ord, l.id AS lease_id, x.value ->> 'task_id' AS task_id, x.value ->> 'epoch' AS epoch,
   coalesce(l.worker_id = x.value ->> 'worker_id' AND l.token_hash = x.value ->> 'token_hash', 0) AS mine,
   l.repository_id, l.fence, l.ended_ms, l.end_reason, l.end_digest, l.expires_ms, t.status, t.effects, t.charged,
-  t.max_attempts, t.same_errors, t.error_print, s.idempotency_key IS NOT NULL AS keyed, t.queue, l.worker_id, l.version, :now AS now
+  t.max_attempts, t.same_errors, t.error_print, s.idempotency_key IS NOT NULL AS keyed, t.queue, EXISTS (
+    SELECT 1 FROM intent AS i
+    WHERE i.repository_id = l.repository_id AND i.task_id = l.task_id AND i.settled_ms IS NULL) AS unsettled, l.worker_id, l.version, :now AS now
 FROM json_each(:rows) AS x
 LEFT JOIN lease AS l ON l.task_id = x.value ->> 'task_id' AND l.epoch = x.value ->> 'epoch' AND l.kind = 'lease'
 LEFT JOIN task AS t ON t.id = x.value ->> 'task_id'
@@ -63,7 +65,9 @@ ORDER BY x.key
 -- name: lock_live_leases
 SELECT x.key + 1 AS ord, l.id AS lease_id, x.value AS task_id, coalesce(l.epoch, t.epoch) AS epoch, 1 AS mine,
   t.repository_id, l.fence, l.ended_ms, l.end_reason, l.end_digest, l.expires_ms, t.status, t.effects, t.charged,
-  t.max_attempts, t.same_errors, t.error_print, s.idempotency_key IS NOT NULL AS keyed, t.queue, l.worker_id, l.version, :now AS now
+  t.max_attempts, t.same_errors, t.error_print, s.idempotency_key IS NOT NULL AS keyed, t.queue, EXISTS (
+    SELECT 1 FROM intent AS i
+    WHERE i.repository_id = l.repository_id AND i.task_id = l.task_id AND i.settled_ms IS NULL) AS unsettled, l.worker_id, l.version, :now AS now
 FROM json_each(:tasks) AS x
 LEFT JOIN lease AS l ON l.task_id = x.value AND l.kind = 'lease' AND l.ended_ms IS NULL
 LEFT JOIN task AS t ON t.id = x.value

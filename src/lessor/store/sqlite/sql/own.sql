@@ -37,4 +37,4 @@ UPDATE lease SET expires_ms = min(expires_ms, :now), proof = 'rewound' WHERE end
 INSERT INTO sqlite_sequence (name, seq)
 SELECT 'lease', 0 WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'lease');
 UPDATE sqlite_sequence SET seq = max(seq, :high) WHERE name = 'lease';
-UPDATE sqlite_sequence SET seq = seq + 1000 WHERE name IN ('task', 'worker', 'repository', 'workspace');
+UPDATE sqlite_sequence SET seq = seq + 1000 WHERE name IN ('task', 'worker', 'repository', 'workspace', 'intent');

@@ -6,14 +6,14 @@ INSERT INTO repository AS r (canonical, name, fold_case, normalize)
 VALUES (:canonical, :name, :fold_case, :normalize)
 ON CONFLICT (canonical) DO UPDATE SET name = r.name
 RETURNING id, canonical, name, fold_case, normalize,
-  coalesce((SELECT c.fence FROM counter AS c WHERE c.repository_id = id), 0) AS fence, term, unlanded
+  coalesce((SELECT c.fence FROM counter AS c WHERE c.repository_id = id), 0) AS fence, term, unlanded, fence_remote, unfenced
 
 -- name: repository_by_id
-SELECT r.id, r.canonical, r.name, r.fold_case, r.normalize, c.fence, r.term, r.unlanded
+SELECT r.id, r.canonical, r.name, r.fold_case, r.normalize, c.fence, r.term, r.unlanded, r.fence_remote, r.unfenced
 FROM repository AS r JOIN counter AS c ON c.repository_id = r.id WHERE r.id = :repository_id AND r.id > 0
 
 -- name: repositories
-SELECT r.id, r.canonical, r.name, r.fold_case, r.normalize, c.fence, r.term, r.unlanded
+SELECT r.id, r.canonical, r.name, r.fold_case, r.normalize, c.fence, r.term, r.unlanded, r.fence_remote, r.unfenced
 FROM repository AS r JOIN counter AS c ON c.repository_id = r.id WHERE r.id > 0 ORDER BY r.id
 
 -- name: set_unlanded

@@ -1,0 +1,284 @@
+"""Pushing references to a remote, each compared with what it has to be there.
+
+`--force-with-lease=<ref>:<expected>` is a compare-and-swap that the remote makes under its own
+lock. Three habits of git would take it away, and none is left to a caller: a leading `+` or
+`--force` switches the comparison off, an expectation that isn't spelled out trusts the tracking
+reference that any fetch refreshes, and without `--atomic` one reference is refused and the other
+moves all the same.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from lessor.errors import GitError, RemoteUnreachableError
+from lessor.git.command import CHECKOUT_TIMEOUT_S, GitResult, failure, hide_credentials, run_git
+
+ASK_TIMEOUT_S = 60.0
+MOST_SAID = 20
+
+PUSH = "LESSOR_PUSH"
+"""What a push shows to the remote's hooks, where they are this machine's own processes."""
+
+# How this machine reaches hosts is a fact like HOME, not part of somebody's session.
+_WAY_TO_HOSTS = (
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "GIT_SSH_VARIANT",
+    "GIT_ASKPASS",
+    "GIT_PROXY_COMMAND",
+)
+
+# What git says before it has sent anything. Whatever else ends a push without an answer for each
+# reference may have reached the remote.
+_NOTHING_SENT = (
+    "does not appear to be a git repository",
+    "unable to access",
+    "could not resolve",
+    "connection refused",
+    "permission denied",
+    "host key verification failed",
+    "authentication failed",
+    "could not read username",
+)
+_LACKS = "the receiving end does not support"
+_NO_OPTIONS = f"{_LACKS} push options"
+_MOVED = frozenset(" +-*")
+_SAME = "="
+
+
+class Fate(StrEnum):
+    """What became of one reference at the remote."""
+
+    MOVED = "moved"
+    SAME = "same"  # it was there already: git sent nothing for it
+    STALE = "stale"  # it isn't what it had to be
+    REFUSED = "refused"
+    UNKNOWN = "unknown"  # the remote never answered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefChange:
+    """A reference, what it has to be at the remote, and what it becomes; None means absent."""
+
+    ref: str
+    expected: str | None
+    new: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pushed:
+    """What a push came to.
+
+    Attributes:
+        fates: one for each reference that was asked for.
+        said: the remote's and git's own words, a line each, credentials left out; data.
+    """
+
+    fates: Mapping[str, Fate]
+    said: tuple[str, ...] = ()
+
+    def fate(self, ref: str) -> Fate:
+        """What became of `ref`."""
+        return self.fates[ref]
+
+
+def push(
+    cwd: Path,
+    remote: str,
+    changes: Sequence[RefChange],
+    *,
+    atomic: bool = True,
+    option: str = "",
+    hooks: bool = False,
+    timeout_s: float = CHECKOUT_TIMEOUT_S,
+) -> Pushed:
+    """Move references of `remote`, each only from what it has to be.
+
+    Args:
+        cwd: a directory of the repository that has the objects.
+        atomic: all of them or none; else each by itself.
+        option: a push option; it is told by configuration in the environment, as arguments are
+            everybody's to read. A remote that takes no options gets the push without it.
+        hooks: run the repository's own pre-push hook, as `git push` does (git-lfs sends its files
+            there).
+
+    Raises:
+        RemoteUnreachableError: the remote can't be asked; nothing was sent.
+        GitError: it can't take such a push at all (it isn't atomic there); nothing was sent.
+    """
+    args = [
+        *("push", "--porcelain", "--no-follow-tags", "--no-verbose"),
+        *(["--atomic"] if atomic else ["--no-atomic"]),
+        *(f"--force-with-lease={change.ref}:{change.expected or ''}" for change in changes),
+        "--",
+        remote,
+        *(f"{change.new or ''}:{change.ref}" for change in changes),
+    ]
+    result = _send(args, cwd=cwd, remote=remote, option=option, hooks=hooks, timeout_s=timeout_s)
+    if option and result is not None and _NO_OPTIONS in _complaint(result):
+        # Git runs pre-push before it finds out: it has run, and let this very push go.
+        result = _send(
+            args,
+            cwd=cwd,
+            remote=remote,
+            option=option,
+            hooks=False,
+            timeout_s=timeout_s,
+            told=False,
+        )
+    if result is None:
+        return Pushed(fates={change.ref: Fate.UNKNOWN for change in changes})
+    found = _fates(result)
+    if not found and result.code != 0:
+        _refuse_unsent(remote, result)
+    return Pushed(
+        fates={change.ref: found.get(change.ref, Fate.UNKNOWN) for change in changes},
+        said=_said(result),
+    )
+
+
+def remote_tips(cwd: Path, remote: str, *refs: str) -> dict[str, str]:
+    """The object ids of those of the full names `refs` that the remote shows.
+
+    Raises:
+        RemoteUnreachableError: it can't be asked.
+    """
+    # A pattern also fits below other names: refs/x/refs/heads/main.
+    return {name: oid for name, oid in _listed(cwd, remote, *refs) if name in refs}
+
+
+def tips_below(cwd: Path, remote: str, prefix: str) -> dict[str, str]:
+    """The object ids of all references that the remote shows below `prefix`, which ends in a slash.
+
+    Raises:
+        RemoteUnreachableError: it can't be asked.
+    """
+    listed = _listed(cwd, remote, f"{prefix}*")
+    return {name: oid for name, oid in listed if name.startswith(prefix)}
+
+
+def _listed(cwd: Path, remote: str, *patterns: str) -> list[tuple[str, str]]:
+    asked = ["ls-remote", "--quiet", "--", remote, *patterns]
+    try:
+        result = run_git(asked, cwd=cwd, check=False, env=_way_to_hosts(), timeout_s=ASK_TIMEOUT_S)
+    except GitError as late:
+        raise RemoteUnreachableError(
+            f"{hide_credentials(remote)} didn't answer.",
+            next_step="Try again once it does.",
+            remote=hide_credentials(remote),
+        ) from late
+    if result.code != 0:
+        raise unreachable(remote, result)
+    pairs = (line.split("\t", 1) for line in result.lines if "\t" in line)
+    return [(name, oid) for oid, name in pairs]
+
+
+def _refuse_unsent(remote: str, result: GitResult) -> None:
+    """Raise where git says that it has sent nothing."""
+    complaint = _complaint(result)
+    if _LACKS in complaint:
+        name = hide_credentials(remote)
+        raise GitError(
+            f"{name} takes no atomic push: what belongs together could come apart there.",
+            next_step="Put Lessor's hooks there instead: lessor git install-server-hooks.",
+            remote=name,
+        )
+    if any(words in complaint for words in _NOTHING_SENT):
+        raise unreachable(remote, result)
+
+
+def unreachable(remote: str, result: GitResult) -> RemoteUnreachableError:
+    """The error for a remote that couldn't be asked, in git's own words."""
+    said = failure(["push"], result).facts["said"]
+    words = " ".join(said) if isinstance(said, list) else ""
+    name = hide_credentials(remote)
+    return RemoteUnreachableError(
+        f"{name} can't be reached: {words or 'git gave no reason'}",
+        next_step=f"Try `git ls-remote {name}`; once that works, try again.",
+        remote=name,
+    )
+
+
+def _send(
+    args: Sequence[str],
+    *,
+    cwd: Path,
+    remote: str,
+    option: str,
+    hooks: bool,
+    timeout_s: float,
+    told: bool = True,
+) -> GitResult | None:
+    """What git said; None where it was stopped and nobody knows what had been sent.
+
+    Args:
+        told: tell the option to the remote; else only to hooks that are this machine's processes.
+    """
+    settings = {"push.pushOption": option} if option and told else {}
+    if ":" not in remote and not remote.startswith((".", "/")):
+        settings[f"remote.{remote}.mirror"] = "false"  # a mirror's push names no reference
+    env = {**_way_to_hosts(), **_configured(settings), **({PUSH: option} if option else {})}
+    try:
+        return run_git(args, cwd=cwd, check=False, env=env, timeout_s=timeout_s, hooks=hooks)
+    except GitError as stopped:
+        if "command" not in stopped.facts:
+            raise  # it wasn't even started
+        return None
+
+
+def _way_to_hosts() -> dict[str, str]:
+    """How hosts are reached, without ever asking a question on the terminal.
+
+    Git runs in a process group of its own: an ssh that asked for a passphrase would only be stopped.
+    """
+    kept = {name: os.environ[name] for name in _WAY_TO_HOSTS if name in os.environ}
+    askpass = os.environ.get("SSH_ASKPASS") or "false"
+    return {**kept, "SSH_ASKPASS": askpass, "SSH_ASKPASS_REQUIRE": "force"}
+
+
+def _configured(settings: Mapping[str, str]) -> dict[str, str]:
+    """Configuration for one command, by its environment."""
+    env = {"GIT_CONFIG_COUNT": str(len(settings))}
+    for n, (key, value) in enumerate(settings.items()):
+        env |= {f"GIT_CONFIG_KEY_{n}": key, f"GIT_CONFIG_VALUE_{n}": value}
+    return env
+
+
+def _fates(result: GitResult) -> dict[str, Fate]:
+    """The lines `<flag> TAB <from>:<to> TAB <summary>` of --porcelain."""
+    found = {}
+    for line in result.text.split("\n"):
+        flag, _, rest = line.partition("\t")
+        names, _, summary = rest.partition("\t")
+        if len(flag) != 1 or not summary:
+            continue
+        # Neither an object id nor a full reference name holds a colon.
+        found[names.partition(":")[2]] = _fate(flag, summary)
+    return found
+
+
+def _fate(flag: str, summary: str) -> Fate:
+    if flag in _MOVED:
+        return Fate.MOVED
+    if flag == _SAME:
+        return Fate.SAME
+    if summary.startswith("[remote failure]"):
+        return Fate.UNKNOWN
+    stale = ("stale info", "cannot lock ref", "failed to update ref", "incorrect old value")
+    return Fate.STALE if any(words in summary for words in stale) else Fate.REFUSED
+
+
+def _complaint(result: GitResult) -> str:
+    return result.err.decode(errors="replace").lower()
+
+
+def _said(result: GitResult) -> tuple[str, ...]:
+    text = hide_credentials(result.err.decode(errors="replace"))
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    lines += [line for line in result.text.split("\n") if line.startswith("!")]
+    return tuple(lines[-MOST_SAID:])

@@ -1,0 +1,105 @@
+"""Making a lease ready at the remote that its repository is fenced at.
+
+In this order: the pushes of ended leases are recovered, the lease's own reference is announced and
+made, those of ended leases are closed, and only then is the lease on record as ready.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from lessor.errors import GitError, LeaseLostError, NotFoundError
+from lessor.git.fence import FENCES, close_fence, close_fences, fence_ref, first_fence, open_fence
+from lessor.git.push import tips_below
+from lessor.model.lease import Holder
+from lessor.publish.recovering import recover
+from lessor.service.fences import FenceRef, FenceState
+from lessor.service.lessor import Lessor
+
+
+def make_ready(lessor: Lessor, cwd: Path, holder: Holder) -> FenceRef | None:
+    """Fence the holder's lease at its repository's remote; None where that isn't fenced.
+
+    Done again, it closes what has ended since and changes nothing else.
+
+    Args:
+        cwd: a directory of a clone.
+
+    Raises:
+        LeaseLostError: the lease is over.
+        RemoteUnreachableError: the remote can't be asked; the lease isn't ready.
+        GitError: the remote refuses, or has what nobody recorded; the lease isn't ready.
+    """
+    lease = lessor.leases.lease(holder.lease)
+    if lease.repository is None:
+        return None
+    known = lessor.registry.repository(lease.repository)
+    remote = known.fence_remote
+    if remote is None:
+        return None
+    recover(lessor, cwd, lease.repository)
+    oid = first_fence(cwd, lease=lease.id, label=lease.label, at_ms=lease.granted_ms)
+    fence = lessor.fences.announce(holder, remote=remote, oid=oid)
+    closing = _ended(lessor, lease.repository, remote)
+    refs = {fence_ref(over): [oid] for over, oid in closing.items()}
+    if fence.state is FenceState.OPEN:
+        close_fences(cwd, remote, refs)
+    else:
+        open_fence(cwd, remote, fence_ref(lease.id), fence.oid, closing=refs)
+    if known.term > 0:
+        _close_unknown(lessor, cwd, remote)
+    lessor.fences.closed(list(closing), remote=remote)
+    return _opened(lessor, cwd, holder, fence)
+
+
+def close_ended(lessor: Lessor, cwd: Path, repository: str) -> bool:
+    """Close the references of leases that have ended; whether all of them are closed.
+
+    Whoever ends a lease calls it. What can't be closed now the next claim closes.
+    """
+    remote = lessor.registry.repository(repository).fence_remote
+    unclosed = lessor.fences.unclosed(repository)
+    for place in sorted({fence.remote for fence in unclosed}):
+        closing = {f.lease: f.oid for f in unclosed if f.remote == place}
+        try:
+            close_fences(cwd, place, {fence_ref(over): [oid] for over, oid in closing.items()})
+        except GitError:
+            if place == remote:
+                return False
+            continue  # fenced there once: nobody waits for it
+        lessor.fences.closed(list(closing), remote=place)
+    return True
+
+
+def _ended(lessor: Lessor, repository: str, remote: str) -> dict[str, str]:
+    unclosed = lessor.fences.unclosed(repository)
+    return {fence.lease: fence.oid for fence in unclosed if fence.remote == remote}
+
+
+def _opened(lessor: Lessor, cwd: Path, holder: Holder, fence: FenceRef) -> FenceRef:
+    try:
+        return lessor.fences.opened(holder, remote=fence.remote, oid=fence.oid)
+    except LeaseLostError:
+        # Whoever closed the references of ended leases may have come before this one was made.
+        with suppress(GitError):
+            close_fence(cwd, fence.remote, fence_ref(fence.lease), [fence.oid])
+        raise
+
+
+def _close_unknown(lessor: Lessor, cwd: Path, remote: str) -> None:
+    """Close what leases left that a restored store has lost: nobody recorded their references."""
+    for ref, oid in tips_below(cwd, remote, FENCES).items():
+        if _is_over(lessor, ref.removeprefix(FENCES)):
+            close_fence(cwd, remote, ref, [oid])
+
+
+def _is_over(lessor: Lessor, lease: str) -> bool:
+    try:
+        lessor.naming.lease_row(lease)
+    except NotFoundError:
+        return False  # another store's
+    try:
+        return lessor.leases.lease(lease).ended_ms is not None
+    except NotFoundError:
+        return True

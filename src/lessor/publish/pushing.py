@@ -1,0 +1,256 @@
+"""Pushing a leased branch: announced, sent with its fence, settled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from lessor.errors import (
+    ConflictError,
+    GitError,
+    InvalidError,
+    LeaseLostError,
+    OutcomeUnknownError,
+    PushRefusedError,
+    RemoteUnreachableError,
+)
+from lessor.git.command import run_git
+from lessor.git.fence import fence_ref, move_fence, next_fence
+from lessor.git.push import Fate, Pushed, RefChange, push, remote_tips
+from lessor.ids import new_token
+from lessor.model.intent import Intent, Outcome, Publish, outcome_of
+from lessor.model.lease import Holder
+from lessor.publish.fencing import make_ready
+from lessor.service.fences import FenceRef
+from lessor.service.lessor import Lessor
+
+_ANCESTOR, _NOT_ANCESTOR = 0, 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """A branch as the remote has it now.
+
+    Attributes:
+        moved: False where the remote had the commit already.
+        fenced: whether the push was compared with the lease's fence reference.
+        said: what the remote said; data.
+    """
+
+    remote: str
+    ref: str
+    commit: str
+    moved: bool
+    fenced: bool
+    said: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Errand:
+    """What is to be pushed.
+
+    Attributes:
+        cwd: a directory of the clone that has the commit.
+        ref: the full name at the remote.
+        hooks: run the clone's own pre-push hook.
+    """
+
+    cwd: Path
+    remote: str
+    ref: str
+    commit: str
+    hooks: bool = False
+
+
+def publish(lessor: Lessor, holder: Holder, errand: Errand) -> Published:
+    """Push a commit to a remote's reference as the holder of its lease.
+
+    Raises:
+        LeaseLostError: the lease is over; nothing was sent, or nobody may say so any more.
+        ConflictError: the remote has commits there that this one doesn't lead to.
+        RemoteUnreachableError: the remote can't be asked; nothing was sent.
+        PushRefusedError: the remote took nothing, with its own words.
+        OutcomeUnknownError: nobody knows; the next push or the next claim asks the remote.
+    """
+    _settle_last(lessor, holder, errand)
+    fence = make_ready(lessor, errand.cwd, holder)
+    if fence is not None and fence.remote != errand.remote:
+        raise InvalidError(
+            f"The repository is fenced at {fence.remote}: nothing compares a push to {errand.remote}.",
+            next_step=f"Push to {fence.remote}, or fence another remote: lessor repo fence NAME.",
+            remote=errand.remote,
+            fence_remote=fence.remote,
+        )
+    old = remote_tips(errand.cwd, errand.remote, errand.ref).get(errand.ref)
+    if old == errand.commit:
+        if not lessor.leases.watch(holder).live:
+            raise LeaseLostError("The lease is over.", next_step="Stop, and keep your work.")
+        return _published(errand, fence, moved=False)
+    _refuse_backward(errand, old)
+    wish = _wish(lessor, holder, errand, fence, old)
+    secret = new_token()
+    intent = lessor.intents.announce(holder, wish, secret=secret)
+    pushed = _send(lessor, holder, errand, wish, intent, option=f"lessor={intent}.{secret}")
+    return _settled(lessor, holder, errand, wish, intent, pushed)
+
+
+def _wish(
+    lessor: Lessor, holder: Holder, errand: Errand, fence: FenceRef | None, old: str | None
+) -> Publish:
+    following = None
+    if fence is not None:
+        lease = lessor.leases.lease(holder.lease)
+        # Never the same twice: a second try must not look like the first one's success.
+        why = f"push {errand.commit} to {errand.ref}\n\n{new_token()[:16]}"
+        following = next_fence(
+            errand.cwd, after=fence.oid, why=why, label=lease.label, at_ms=lease.granted_ms
+        )
+    return Publish(
+        remote=errand.remote,
+        ref=errand.ref,
+        old=old,
+        new=errand.commit,
+        fence=None if fence is None else fence.oid,
+        next_fence=following,
+    )
+
+
+def _send(
+    lessor: Lessor, holder: Holder, errand: Errand, wish: Publish, intent: int, *, option: str
+) -> Pushed:
+    changes = [RefChange(ref=wish.ref, expected=wish.old, new=wish.new)]
+    if wish.fence is not None:
+        ref = fence_ref(holder.lease)
+        changes.append(RefChange(ref=ref, expected=wish.fence, new=wish.next_fence))
+    try:
+        return push(errand.cwd, errand.remote, changes, option=option, hooks=errand.hooks)
+    except RemoteUnreachableError as silent:
+        lessor.intents.settle(holder, intent, Outcome.FAILED, response=silent.message)
+        raise
+
+
+def _settled(
+    lessor: Lessor, holder: Holder, errand: Errand, wish: Publish, intent: int, pushed: Pushed
+) -> Published:
+    fates = set(pushed.fates.values())
+    if Fate.UNKNOWN in fates:
+        outcome = _find_out(lessor, holder, errand, intent)
+    elif fates & {Fate.STALE, Fate.REFUSED}:
+        outcome = Outcome.FAILED
+        _settle_refused(lessor, holder, errand, intent, pushed)
+    else:
+        outcome = Outcome.DONE
+        lessor.intents.settle(holder, intent, outcome, fence=wish.next_fence)
+    if outcome is Outcome.DONE:
+        return Published(
+            remote=errand.remote,
+            ref=errand.ref,
+            commit=errand.commit,
+            moved=True,
+            fenced=wish.fence is not None,
+            said=pushed.said,
+        )
+    raise PushRefusedError(
+        f"{errand.remote} took nothing: {_why(pushed)}",
+        next_step="Read what it says; what is committed here stays as it is.",
+        remote=errand.remote,
+        ref=errand.ref,
+        said=list(pushed.said),
+    )
+
+
+def _settle_refused(
+    lessor: Lessor, holder: Holder, errand: Errand, intent: int, pushed: Pushed
+) -> None:
+    try:
+        said = "\n".join(pushed.said)
+        lessor.intents.settle(holder, intent, Outcome.FAILED, response=said)
+    except LeaseLostError as lost:
+        raise LeaseLostError(
+            f"{errand.remote} took nothing: the lease is over. {lost.message}",
+            next_step=lost.next_step,
+            **lost.facts,
+        ) from lost
+
+
+def _find_out(lessor: Lessor, holder: Holder, errand: Errand, intent: int) -> Outcome:
+    """What became of the holder's own push, asked of the remote now; it is settled by that."""
+    found = next(i for i in lessor.intents.of_task(holder.task) if i.id == intent)
+    try:
+        return _resolve(lessor, holder, errand.cwd, found)
+    except GitError as silent:
+        raise OutcomeUnknownError(
+            f"Nobody knows whether {errand.remote} took the push: {silent.message}",
+            next_step="Run `lessor push` again: it asks the remote first.",
+            remote=errand.remote,
+            ref=errand.ref,
+        ) from silent
+
+
+def _settle_last(lessor: Lessor, holder: Holder, errand: Errand) -> None:
+    """Ask what became of an earlier push of this lease that was cut short."""
+    for intent in lessor.intents.of_task(holder.task):
+        if intent.lease == holder.lease and intent.outcome is None:
+            _find_out(lessor, holder, errand, intent.id)
+
+
+def _resolve(lessor: Lessor, holder: Holder, cwd: Path, intent: Intent) -> Outcome:
+    """Fence, read and settle: the fence moves on, so that what is still under way can't land."""
+    wish = intent.publish
+    lease = lessor.leases.lease(holder.lease)
+    found = moved = None
+    for value in (wish.next_fence, wish.fence):
+        if value is not None and found is None:
+            why = f"ask what became of a push\n\n{new_token()[:16]}"
+            moved = next_fence(cwd, after=value, why=why, label=lease.label, at_ms=lease.granted_ms)
+            ref = fence_ref(holder.lease)
+            found = move_fence(cwd, wish.remote, ref, values=[value], new=moved)
+    tip = remote_tips(cwd, wish.remote, wish.ref).get(wish.ref)
+    outcome = outcome_of(wish, fence=found, tip=tip)
+    lessor.intents.settle(
+        holder,
+        intent.id,
+        outcome,
+        response="asked later",
+        fence=moved if found is not None else None,
+    )
+    return outcome
+
+
+def _refuse_backward(errand: Errand, old: str | None) -> None:
+    """Refuse to overwrite commits that this one doesn't lead to: somebody pushed them."""
+    if old is None:
+        return
+    asked = ["merge-base", "--is-ancestor", old, errand.commit]
+    code = run_git(asked, cwd=errand.cwd, check=False).code
+    if code == _ANCESTOR:
+        return
+    what = (
+        "commits that yours doesn't lead to" if code == _NOT_ANCESTOR else "a commit from elsewhere"
+    )
+    name = errand.ref.removeprefix("refs/heads/")
+    raise ConflictError(
+        f"{errand.remote} has {what} on {name}: {old[:12]}.",
+        next_step=f"Bring them in first: git fetch {errand.remote} {name} && git merge FETCH_HEAD.",
+        remote=errand.remote,
+        ref=errand.ref,
+        theirs=old,
+        yours=errand.commit,
+    )
+
+
+def _published(errand: Errand, fence: FenceRef | None, *, moved: bool) -> Published:
+    return Published(
+        remote=errand.remote,
+        ref=errand.ref,
+        commit=errand.commit,
+        moved=moved,
+        fenced=fence is not None,
+    )
+
+
+def _why(pushed: Pushed) -> str:
+    """The remote's own words where it has some, else git's."""
+    told = [line.removeprefix("remote:").strip() for line in pushed.said if "remote:" in line]
+    refused = [line for line in pushed.said if line.startswith("!")]
+    return " ".join([t for t in told if t] or refused or pushed.said) or "it gave no reason."

@@ -1,0 +1,64 @@
+-- name: set_fence_remote
+UPDATE lessor.repository SET fence_remote = :remote, unfenced = :unfenced WHERE id = :repository_id AND id > 0
+RETURNING id, canonical, name, fold_case, normalize,
+  coalesce((lessor.counted(id)).fence, 0) AS fence, term, unlanded, fence_remote, unfenced
+
+-- name: put_fence_ref
+-- Announced again, it keeps what it has.
+INSERT INTO lessor.fence_ref AS f (lease_id, repository_id, remote, oid, state, at_ms)
+VALUES (:lease_id, :repository_id, :remote, :oid, 'opening', lessor.ms())
+ON CONFLICT (lease_id, remote) DO UPDATE SET at_ms = excluded.at_ms
+RETURNING lease_id, remote, oid, state
+
+-- name: move_fence_ref
+UPDATE lessor.fence_ref SET state = :state, oid = :oid, at_ms = lessor.ms() WHERE lease_id = :lease_id AND remote = :remote
+RETURNING lease_id, remote, oid, state
+
+-- name: fence_ref
+SELECT f.lease_id, f.remote, f.oid, f.state FROM lessor.fence_ref AS f WHERE f.lease_id = :lease_id AND f.remote = :remote
+
+-- name: unclosed_fence_refs
+-- What the remote may still have of leases that have ended.
+SELECT f.lease_id, f.remote, f.oid, f.state
+FROM lessor.fence_ref AS f JOIN lessor.lease AS l ON l.id = f.lease_id
+WHERE f.repository_id = :repository_id AND f.state <> 'closed' AND l.ended_ms IS NOT NULL
+ORDER BY f.lease_id
+LIMIT :most
+
+-- name: close_fence_refs
+UPDATE lessor.fence_ref AS f SET state = 'closed', at_ms = lessor.ms()
+WHERE lease_id IN (SELECT value::bigint FROM json_array_elements_text(:leases::json)) AND remote = :remote AND state <> 'closed'
+  AND EXISTS (SELECT 1 FROM lessor.lease AS l WHERE l.id = f.lease_id AND l.ended_ms IS NOT NULL)
+RETURNING lease_id
+
+-- name: add_intent
+INSERT INTO lessor.intent (kind, repository_id, task_id, lease_id, epoch, target, facts, secret_hash, announced_ms)
+VALUES (:kind, :repository_id, :task_id, :lease_id, :epoch, :target, :facts, :secret_hash, lessor.ms())
+RETURNING id
+
+-- name: settle_intent
+UPDATE lessor.intent SET settled_ms = lessor.ms(), outcome = :outcome, response = :response
+WHERE id = :intent_id AND settled_ms IS NULL
+RETURNING id
+
+-- name: intent
+SELECT i.id, i.kind, i.repository_id, i.task_id, s.number, i.lease_id, i.epoch, i.target, i.facts, i.secret_hash,
+  i.announced_ms, i.settled_ms, i.outcome, i.response, l.ended_ms, l.expires_ms, lessor.ms() AS now
+FROM lessor.intent AS i JOIN lessor.lease AS l ON l.id = i.lease_id JOIN lessor.submission AS s ON s.task_id = i.task_id
+WHERE i.id = :intent_id
+
+-- name: task_intents
+SELECT i.id, i.kind, i.repository_id, i.task_id, s.number, i.lease_id, i.epoch, i.target, i.facts, i.secret_hash,
+  i.announced_ms, i.settled_ms, i.outcome, i.response, l.ended_ms, l.expires_ms, lessor.ms() AS now
+FROM lessor.intent AS i JOIN lessor.lease AS l ON l.id = i.lease_id JOIN lessor.submission AS s ON s.task_id = i.task_id
+WHERE i.task_id = :task_id
+ORDER BY i.id
+
+-- name: unsettled_intents
+-- Of leases that have ended: their holders settle nothing any more.
+SELECT i.id, i.kind, i.repository_id, i.task_id, s.number, i.lease_id, i.epoch, i.target, i.facts, i.secret_hash,
+  i.announced_ms, i.settled_ms, i.outcome, i.response, l.ended_ms, l.expires_ms, lessor.ms() AS now
+FROM lessor.intent AS i JOIN lessor.lease AS l ON l.id = i.lease_id JOIN lessor.submission AS s ON s.task_id = i.task_id
+WHERE i.repository_id = :repository_id AND i.settled_ms IS NULL AND l.ended_ms IS NOT NULL
+ORDER BY i.id
+LIMIT :most

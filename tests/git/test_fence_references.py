@@ -1,0 +1,134 @@
+"""Fence references: made once, closed by compare-and-swap, whatever the remote hides or forbids."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lessor.errors import GitError, RemoteUnreachableError
+from lessor.git.fence import (
+    close_fence,
+    close_fences,
+    fence_ref,
+    first_fence,
+    move_fence,
+    next_fence,
+    open_fence,
+)
+from lessor.model.label import Label, format_label
+
+LABEL = format_label(Label(owner="claude-1", branch="ai/1-x", env="none", task="1", epoch=1))
+REF = fence_ref("lease_a")
+
+
+@pytest.fixture
+def bare(tmp_path: Path, main: Path, git) -> Path:
+    place = tmp_path / "origin.git"
+    git(tmp_path, "init", "-q", "--bare", "-b", "main", str(place))
+    git(main, "remote", "add", "origin", str(place))
+    return place
+
+
+def first(main: Path, lease: str = "lease_a") -> str:
+    return first_fence(main, lease=lease, label=LABEL, at_ms=1_800_000_000_000)
+
+
+def following(main: Path, after: str, why: str = "push") -> str:
+    return next_fence(main, after=after, why=why, label=LABEL, at_ms=0)
+
+
+def refs(git, bare: Path) -> str:
+    return git(bare, "for-each-ref", "--format=%(refname) %(objectname)", "refs/lessor")
+
+
+def test_a_fence_begins_with_the_same_commit_whenever_it_is_made_again(main: Path, git) -> None:
+    assert first(main) == first(main)
+    assert first(main) != first(main, "lease_b")
+    assert "epoch=1" in git(main, "log", "-1", "--format=%(trailers:key=Lessor-Label)", first(main))
+    assert git(main, "ls-tree", first(main)) == ""
+
+
+def test_a_fence_moves_to_its_child(main: Path, git) -> None:
+    moved = following(main, first(main))
+    assert git(main, "rev-parse", f"{moved}^") == first(main)
+    assert following(main, first(main), "once more") != moved
+    assert git(main, "cat-file", "-t", following(main, "1" * 40)) == "commit"
+
+
+def test_a_fence_is_made_again_without_a_change(main: Path, bare: Path, git) -> None:
+    for _ in range(2):
+        open_fence(main, "origin", REF, first(main), closing={})
+        assert refs(git, bare) == f"{REF} {first(main)}"
+
+
+def test_a_fence_that_somebody_else_made_is_refused(main: Path, bare: Path, git) -> None:
+    open_fence(main, "origin", REF, first(main, "other"), closing={})
+    with pytest.raises(GitError, match="another value"):
+        open_fence(main, "origin", REF, first(main), closing={})
+
+
+def test_names_of_leases_never_stand_in_each_others_way(main: Path, bare: Path, git) -> None:
+    for lease in ("lease_a", "lease_ab", "lease_abc"):
+        open_fence(main, "origin", fence_ref(lease), first(main, lease), closing={})
+    assert len(refs(git, bare).splitlines()) == 3
+
+
+def test_what_ended_is_closed_in_the_push_that_opens(main: Path, bare: Path, git) -> None:
+    others = {fence_ref(f"lease_{n}"): [first(main, f"lease_{n}")] for n in range(3)}
+    for ref, (value,) in others.items():
+        open_fence(main, "origin", ref, value, closing={})
+    open_fence(main, "origin", REF, first(main), closing=others)
+    assert refs(git, bare) == f"{REF} {first(main)}"
+
+
+def test_a_fence_that_was_never_made_is_proved_to_be_none(main: Path, bare: Path, git) -> None:
+    assert close_fence(main, "origin", REF, [first(main)]) is None
+    assert refs(git, bare) == ""
+    close_fences(main, "origin", {REF: [first(main)]})
+    open_fence(main, "origin", REF, first(main), closing={fence_ref("lease_b"): [first(main)]})
+    assert refs(git, bare) == f"{REF} {first(main)}"
+
+
+def test_closing_says_at_which_value_it_was(main: Path, bare: Path, git) -> None:
+    moved = following(main, first(main))
+    open_fence(main, "origin", REF, first(main), closing={})
+    assert move_fence(main, "origin", REF, values=[first(main)], new=moved) == first(main)
+    assert move_fence(main, "origin", REF, values=[first(main)], new=moved) is None
+    assert close_fence(main, "origin", REF, [first(main), moved]) == moved
+
+
+def test_a_value_that_nobody_recorded_isnt_closed(main: Path, bare: Path, git) -> None:
+    open_fence(main, "origin", REF, first(main, "other"), closing={})
+    with pytest.raises(GitError, match="nobody recorded"):
+        close_fence(main, "origin", REF, [first(main)])
+    assert refs(git, bare) == f"{REF} {first(main, 'other')}"
+
+
+def test_what_is_hidden_from_readers_is_closed_all_the_same(main: Path, bare: Path, git) -> None:
+    git(bare, "config", "uploadpack.hideRefs", "refs/lessor")
+    open_fence(main, "origin", REF, first(main), closing={})
+    assert git(main, "ls-remote", "origin") == ""
+    assert close_fence(main, "origin", REF, [first(main)]) == first(main)
+    assert refs(git, bare) == ""
+
+
+def test_a_remote_that_takes_only_fast_forwards_takes_a_fence(main: Path, bare: Path, git) -> None:
+    git(bare, "config", "receive.denyNonFastForwards", "true")
+    moved = following(main, first(main))
+    open_fence(main, "origin", REF, first(main), closing={})
+    assert move_fence(main, "origin", REF, values=[first(main)], new=moved) == first(main)
+
+
+def test_a_remote_that_lets_nothing_be_deleted_is_told(main: Path, bare: Path, git) -> None:
+    open_fence(main, "origin", REF, first(main), closing={})
+    hook = bare / "hooks" / "update"
+    hook.write_text("#!/bin/sh\ncase $3 in *[!0]*) ;; *) exit 1 ;; esac\n")
+    hook.chmod(0o755)
+    with pytest.raises(GitError, match="refuses to change"):
+        close_fence(main, "origin", REF, [first(main)])
+
+
+def test_a_remote_that_isnt_there_is_told(main: Path, tmp_path: Path) -> None:
+    with pytest.raises(RemoteUnreachableError):
+        close_fence(main, str(tmp_path / "none.git"), REF, [first(main)])

@@ -1,0 +1,237 @@
+"""Pushing by compare-and-swap: git's own ways around it are closed."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from lessor.errors import GitError, RemoteUnreachableError
+from lessor.git.push import Fate, RefChange, push, remote_tips, tips_below
+
+FENCE = "refs/lessor/fence/lease_a"
+WORK = "refs/heads/work"
+
+
+@pytest.fixture
+def bare(tmp_path: Path, main: Path, git) -> Path:
+    """A bare repository that is main's origin, with main's branch in it."""
+    place = tmp_path / "origin.git"
+    git(tmp_path, "init", "-q", "--bare", "-b", "main", str(place))
+    git(main, "remote", "add", "origin", str(place))
+    git(main, "push", "-q", "origin", "main")
+    return place
+
+
+@pytest.fixture
+def commits(main: Path, git) -> list[str]:
+    """Five commits in a row; the first is main's."""
+    found = [git(main, "rev-parse", "main")]
+    for n in range(4):
+        tree = git(main, "rev-parse", "main^{tree}")
+        found.append(git(main, "commit-tree", "-p", found[-1], "-m", f"{n}", tree))
+    return found
+
+
+def change(ref: str, expected: str | None, new: str | None) -> RefChange:
+    return RefChange(ref=ref, expected=expected, new=new)
+
+
+def tip(git, bare: Path, ref: str) -> str:
+    return git(bare, "for-each-ref", "--format=%(objectname)", ref)
+
+
+def both(
+    main: Path, fence: tuple[str | None, str | None], work: tuple[str | None, str | None], **how
+) -> list[Fate]:
+    pushed = push(main, "origin", [change(FENCE, *fence), change(WORK, *work)], **how)
+    return [pushed.fate(FENCE), pushed.fate(WORK)]
+
+
+def test_references_are_made_moved_and_deleted_from_what_they_have_to_be(
+    main: Path, bare: Path, commits, git
+) -> None:
+    a, b, *_ = commits
+    assert both(main, (None, a), (None, a)) == [Fate.MOVED] * 2
+    assert both(main, (a, b), (a, b)) == [Fate.MOVED] * 2
+    assert remote_tips(main, "origin", FENCE, WORK) == {FENCE: b, WORK: b}
+    assert both(main, (b, None), (b, None)) == [Fate.MOVED] * 2
+    assert tips_below(main, "origin", "refs/lessor/") == {}
+
+
+@pytest.mark.parametrize("expected", ["another", "absent"])
+def test_a_stale_fence_takes_the_branch_with_it(
+    main: Path, bare: Path, commits, git, expected: str
+) -> None:
+    a, b, c, *_ = commits
+    both(main, (None, a), (None, a))
+    stale = {"another": c, "absent": None}[expected]
+    fence, work = both(main, (stale, b), (a, b))
+    assert fence is Fate.STALE
+    assert work is Fate.REFUSED
+    assert tip(git, bare, WORK) == a
+
+
+def test_a_fence_that_is_gone_takes_the_branch_with_it(
+    main: Path, bare: Path, commits, git
+) -> None:
+    a, b, *_ = commits
+    both(main, (None, a), (None, a))
+    git(bare, "update-ref", "-d", FENCE)
+    assert both(main, (a, b), (a, b)) == [Fate.STALE, Fate.REFUSED]
+    assert tip(git, bare, WORK) == a
+
+
+def test_what_a_fetch_has_seen_is_no_expectation(main: Path, bare: Path, commits, git) -> None:
+    a, b, c, *_ = commits
+    both(main, (None, a), (None, a))
+    git(main, "push", "-q", "origin", f"{b}:{FENCE}", f"{b}:{WORK}")
+    git(
+        main,
+        "fetch",
+        "-q",
+        "origin",
+        "+refs/lessor/*:refs/lessor/*",
+        "+refs/heads/*:refs/remotes/origin/*",
+    )
+    assert both(main, (a, c), (a, c)) == [Fate.STALE] * 2
+    assert tip(git, bare, WORK) == b
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        ("remote.origin.push", "+refs/heads/*:refs/heads/*"),
+        ("remote.origin.mirror", "true"),
+        ("push.default", "matching"),
+        ("push.useForceIfIncludes", "true"),
+    ],
+)
+def test_no_configuration_switches_the_comparison_off(
+    main: Path, bare: Path, commits, git, setting: tuple[str, str]
+) -> None:
+    a, b, c, *_ = commits
+    both(main, (None, a), (None, a))
+    git(main, "config", *setting)
+    assert both(main, (c, b), (a, b))[0] is Fate.STALE
+    assert tip(git, bare, WORK) == a
+    assert both(main, (a, b), (a, b)) == [Fate.MOVED] * 2
+
+
+def test_nothing_else_is_pushed_beside(main: Path, bare: Path, commits, git) -> None:
+    git(main, "config", "push.followTags", "true")
+    git(main, "tag", "-a", "v1", "-m", "v1", commits[0])
+    git(main, "branch", "mine", commits[1])
+    push(main, "origin", [change(WORK, None, commits[1])])
+    assert git(bare, "for-each-ref", "--format=%(refname)") == "refs/heads/main\nrefs/heads/work"
+
+
+def test_a_fence_that_goes_between_advertisement_and_update_stops_the_push(
+    main: Path, bare: Path, commits, git
+) -> None:
+    """pre-push runs when the client has read what the remote has, and hasn't sent anything yet."""
+    a, b, *_ = commits
+    both(main, (None, a), (None, a))
+    hook = main / ".git" / "hooks" / "pre-push"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\nenv -u GIT_DIR git -C {bare} update-ref -d {FENCE}\n")
+    hook.chmod(0o755)
+    assert Fate.MOVED not in both(main, (a, b), (a, b), hooks=True)
+    assert tip(git, bare, WORK) == a
+    assert not list(bare.rglob("*.lock"))
+    git(bare, "update-ref", FENCE, a)
+    assert both(main, (a, b), (a, b)) == [Fate.MOVED] * 2  # without hooks: none runs
+
+
+def test_of_ten_pushes_from_one_fence_one_gets_through(
+    main: Path, bare: Path, commits, git
+) -> None:
+    a = commits[0]
+    both(main, (None, a), (None, a))
+    tree = git(main, "rev-parse", "main^{tree}")
+    wishes = [git(main, "commit-tree", "-p", a, "-m", f"racer {n}", tree) for n in range(10)]
+    answers: dict[str, list[Fate]] = {}
+
+    def race(wish: str) -> None:
+        answers[wish] = both(main, (a, wish), (a, wish))
+
+    racers = [threading.Thread(target=race, args=(wish,)) for wish in wishes]
+    for racer in racers:
+        racer.start()
+    for racer in racers:
+        racer.join()
+    won = [wish for wish, fates in answers.items() if fates == [Fate.MOVED] * 2]
+    assert len(answers) == 10
+    assert [tip(git, bare, WORK), tip(git, bare, FENCE)] == won * 2
+    assert not list(bare.rglob("*.lock"))
+
+
+def test_a_remote_without_atomic_pushes_is_refused_before_anything_is_sent(
+    main: Path, bare: Path, commits, git
+) -> None:
+    git(bare, "config", "receive.advertiseAtomic", "false")
+    with pytest.raises(GitError, match="no atomic push"):
+        both(main, (None, commits[0]), (None, commits[0]))
+    assert tip(git, bare, WORK) == ""
+
+
+def test_a_hook_that_refuses_is_told_in_its_own_words(main: Path, bare: Path, commits, git) -> None:
+    hook = bare / "hooks" / "pre-receive"
+    hook.write_text("#!/bin/sh\necho 'not on a Friday' >&2\nexit 1\n")
+    hook.chmod(0o755)
+    pushed = push(main, "origin", [change(WORK, None, commits[1])])
+    assert pushed.fate(WORK) is Fate.REFUSED
+    assert any("not on a Friday" in line for line in pushed.said)
+
+
+def test_a_push_that_the_remote_never_answers_is_unknown(
+    main: Path, bare: Path, commits, git
+) -> None:
+    """The remote's process dies after it has taken what was sent."""
+    hook = bare / "hooks" / "pre-receive"
+    hook.write_text("#!/bin/sh\nkill -9 $PPID\n")
+    hook.chmod(0o755)
+    pushed = push(main, "origin", [change(WORK, None, commits[1])])
+    assert pushed.fate(WORK) is Fate.UNKNOWN
+
+
+def test_what_is_shown_to_hooks_is_on_no_command_line(
+    main: Path, bare: Path, commits, git, tmp_path: Path
+) -> None:
+    git(bare, "config", "receive.advertisePushOptions", "true")
+    hook = bare / "hooks" / "pre-receive"
+    seen = tmp_path / "seen"
+    hook.write_text(
+        "#!/bin/sh\n"
+        f'echo "$GIT_PUSH_OPTION_0 $LESSOR_PUSH" > {seen}\n'
+        f"cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' > {seen}.args\n"
+    )
+    hook.chmod(0o755)
+    pushed = push(main, "origin", [change(WORK, None, commits[1])], option="lessor=7.sesame")
+    assert pushed.fate(WORK) is Fate.MOVED
+    assert seen.read_text() == "lessor=7.sesame lessor=7.sesame\n"
+    assert "receive-pack" in Path(f"{seen}.args").read_text()
+    assert "sesame" not in Path(f"{seen}.args").read_text()
+
+
+def test_a_remote_that_takes_no_options_gets_the_push_without(
+    main: Path, bare: Path, commits, git
+) -> None:
+    seen = bare / "seen"
+    hook = bare / "hooks" / "pre-receive"
+    hook.write_text(f'#!/bin/sh\necho "$LESSOR_PUSH" > {seen}\n')
+    hook.chmod(0o755)
+    pushed = push(main, "origin", [change(WORK, None, commits[1])], option="lessor=7.sesame")
+    assert pushed.fate(WORK) is Fate.MOVED
+    assert seen.read_text() == "lessor=7.sesame\n"  # this remote's hooks are processes here
+
+
+def test_a_remote_that_isnt_there_is_told_without_credentials(main: Path, bare: Path) -> None:
+    gone = "https://dana:hunter2@localhost:1/acme/shop.git"
+    with pytest.raises(RemoteUnreachableError) as refused:
+        remote_tips(main, gone, WORK)
+    assert "hunter2" not in str(refused.value)
+    assert "hunter2" not in str(refused.value.facts)
+    with pytest.raises(RemoteUnreachableError):
+        push(main, str(bare.with_name("none.git")), [change(WORK, None, "1" * 40)])

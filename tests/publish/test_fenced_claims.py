@@ -1,0 +1,194 @@
+"""A lease of a fenced repository is handed on only once it is ready at the remote."""
+
+from __future__ import annotations
+
+import pytest
+from site_of_work import Site, git
+
+from lessor.errors import GitError, LeaseLostError, NotARepositoryError, RemoteUnreachableError
+from lessor.git.fence import FENCES, fence_ref, first_fence
+from lessor.publish.claiming import claim_ready
+from lessor.publish.fencing import close_ended, make_ready
+from lessor.publish.trial import try_remote
+from lessor.service.fences import FenceState
+
+
+def state(site: Site, lease: str) -> FenceState | None:
+    found = site.lessor.fences.at(lease, "origin")
+    return found.state if found else None
+
+
+def test_claiming_makes_the_leases_own_reference(site: Site) -> None:
+    grant = site.holding("src")
+    assert site.fences() == [grant.lease]
+    assert state(site, grant.lease) is FenceState.OPEN
+    assert grant.label in git(site.bare, "log", "-1", "--format=%B", fence_ref(grant.lease))
+
+
+def test_a_retry_of_the_claim_makes_the_same_again(site: Site) -> None:
+    grant = site.holding("src")
+    before = site.fence(grant)
+    for _ in range(2):
+        make_ready(site.lessor, site.clone, grant.holder)
+    assert (site.fences(), site.fence(grant)) == ([grant.lease], before)
+
+
+def test_a_claim_that_was_cut_short_goes_on_at_the_retry(site: Site) -> None:
+    """It died after the reference was made and before the lease was on record as ready."""
+    site.yard.add(scopes=["src"])
+    (grant,) = site.yard.claim()
+    oid = first_fence(site.clone, lease=grant.lease, label=grant.label, at_ms=grant.granted_ms)
+    site.lessor.fences.announce(grant.holder, remote="origin", oid=oid)
+    git(site.clone, "push", "-q", "origin", f"{oid}:{fence_ref(grant.lease)}")
+    make_ready(site.lessor, site.clone, grant.holder)
+    assert state(site, grant.lease) is FenceState.OPEN
+
+
+def test_the_claimer_closes_the_references_of_ended_leases(site: Site) -> None:
+    first, ended = site.holding("src"), site.holding("docs")
+    site.yard.complete(ended)
+    assert len(site.fences()) == 2
+    site.lapse()
+    (second,) = site.claim()
+    assert (second.task, second.epoch) == (first.task, 2)
+    assert site.fences() == [second.lease]
+    assert site.lessor.fences.unclosed(site.yard.repository.id) == []
+
+
+def test_live_leases_keep_their_references(site: Site) -> None:
+    first, second = site.holding("src"), site.holding("docs")
+    assert sorted(site.fences()) == sorted([first.lease, second.lease])
+
+
+def test_an_ended_lease_that_never_had_a_reference_is_in_nobodys_way(site: Site) -> None:
+    site.yard.add(scopes=["src"])
+    (first,) = site.yard.claim()
+    site.lessor.fences.announce(first.holder, remote="origin", oid="1" * 40)
+    site.lapse()
+    (second,) = site.claim()
+    assert site.fences() == [second.lease]
+    assert state(site, first.lease) is FenceState.CLOSED
+
+
+def test_whoever_ends_a_lease_closes_its_reference(site: Site) -> None:
+    grant = site.holding("src")
+    assert close_ended(site.lessor, site.clone, site.yard.repository.id)
+    assert site.fences() == [grant.lease]
+    site.yard.complete(grant)
+    assert close_ended(site.lessor, site.clone, site.yard.repository.id)
+    assert site.fences() == []
+
+
+def test_what_cant_be_closed_now_the_next_claim_closes(site: Site) -> None:
+    grant = site.holding("src")
+    site.yard.complete(grant)
+    away = site.bare.rename(site.bare.with_name("away"))
+    assert not close_ended(site.lessor, site.clone, site.yard.repository.id)
+    away.rename(site.bare)
+    site.holding("docs")
+    assert grant.lease not in site.fences()
+
+
+def test_without_the_remote_there_is_no_lease(site: Site) -> None:
+    site.bare.rename(site.bare.with_name("away"))
+    task = site.yard.add(scopes=["src"])
+    with pytest.raises(RemoteUnreachableError) as refused:
+        site.claim()
+    assert "--unfenced" in refused.value.next_step
+    found = site.lessor.tasks.task(task.task)
+    assert (found.state, found.charged) == ("queued", 0)
+    assert site.lessor.leases.leases(live=True) == []
+
+
+def test_unfenced_means_a_lease_all_the_same_that_isnt_ready(site: Site) -> None:
+    site.lessor.registry.set_fence_remote(site.yard.repository.id, "origin", unfenced=True)
+    away = site.bare.rename(site.bare.with_name("away"))
+    grant = site.holding("src")
+    assert state(site, grant.lease) is FenceState.OPENING
+    with pytest.raises(RemoteUnreachableError):
+        site.push(grant, site.commit())
+    away.rename(site.bare)
+    assert site.push(grant, site.commit()).fenced
+    assert state(site, grant.lease) is FenceState.OPEN
+
+
+def test_a_remote_that_refuses_gives_no_lease_even_unfenced(site: Site) -> None:
+    site.lessor.registry.set_fence_remote(site.yard.repository.id, "origin", unfenced=True)
+    site.hook(site.bare, "pre-receive", "exit 1")
+    site.yard.add(scopes=["src"])
+    with pytest.raises(GitError, match="refuses to change"):
+        site.claim()
+    assert site.lessor.leases.leases(live=True) == []
+
+
+def test_without_a_clone_a_fenced_repository_gives_no_lease(site: Site) -> None:
+    site.yard.add(scopes=["src"])
+    leases = site.lessor.leases
+    with pytest.raises(NotARepositoryError):
+        claim_ready(
+            site.lessor,
+            None,
+            site.yard.repository.id,
+            site.yard.claim,
+            give_back=lambda grant, why: leases.release(grant.holder, reason=why),
+        )
+    assert leases.leases(live=True) == []
+
+
+def test_a_repository_that_isnt_fenced_needs_no_remote(site: Site) -> None:
+    site.lessor.registry.set_fence_remote(site.yard.repository.id, None)
+    site.bare.rename(site.bare.with_name("away"))
+    assert site.holding("src").epoch == 1
+
+
+def test_a_claimer_that_comes_too_late_leaves_nothing_behind(site: Site) -> None:
+    """Its lease ran out, and was closed, before it made its reference."""
+    site.yard.add(scopes=["src"])
+    (late,) = site.yard.claim()
+    lease = site.lessor.leases.lease(late.lease)
+    oid = first_fence(site.clone, lease=late.lease, label=lease.label, at_ms=lease.granted_ms)
+    site.lessor.fences.announce(late.holder, remote="origin", oid=oid)
+    site.lapse()
+    (current,) = site.claim()
+    with pytest.raises(LeaseLostError):
+        make_ready(site.lessor, site.clone, late.holder)
+    git(site.clone, "push", "-q", "origin", f"{oid}:{fence_ref(late.lease)}")
+    with pytest.raises(LeaseLostError):
+        site.push(late, site.commit())
+    assert site.tip(late) == ""
+    assert current.lease in site.fences()
+
+
+def test_a_restored_store_closes_what_it_has_lost(site: Site) -> None:
+    lost = site.holding("src")
+    other = "lease_00000000000000000000000001"
+    git(site.clone, "push", "-q", "origin", f"main:{FENCES}{other}")
+    store = site.yard.store
+    store.sql("DELETE FROM fence_ref")
+    store.sql("UPDATE repository SET term = term + 1")
+    store.sql("UPDATE lease SET expires_ms = 0")
+    grant = site.holding("docs")
+    assert sorted(site.fences()) == sorted([grant.lease, other])
+    assert lost.lease not in site.fences()
+
+
+def test_a_remote_is_tried_before_it_is_a_fence(site: Site) -> None:
+    try_remote(site.clone, "origin")
+    assert git(site.bare, "for-each-ref", "refs/lessor") == ""
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ["receive.advertiseAtomic=false", "transfer.hideRefs=refs/lessor", "core.hooksPath=refusing"],
+)
+def test_a_remote_that_cant_be_a_fence_is_told_and_keeps_nothing(site: Site, setting: str) -> None:
+    refusing = site.bare / "refusing"
+    refusing.mkdir()
+    (refusing / "update").write_text("#!/bin/sh\ncase $3 in *[!0]*) ;; *) exit 1 ;; esac\n")
+    (refusing / "update").chmod(0o755)
+    git(site.bare, "config", *setting.split("="))
+    with pytest.raises(GitError):
+        try_remote(site.clone, "origin")
+    git(site.bare, "config", "--unset", setting.partition("=")[0])
+    left = git(site.bare, "for-each-ref", "--format=%(refname)", "refs/lessor")
+    assert (left == "") is (setting != "core.hooksPath=refusing")
