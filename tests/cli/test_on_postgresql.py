@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 from person import Person, names
@@ -40,6 +42,31 @@ def test_doctor_names_the_store_without_its_password(fleet: Person) -> None:
     assert "secret" not in found["store"]["sentence"]
     assert found["size"]["sentence"].startswith("the store takes ")
     assert "integrity" not in found
+    assert found["failover"]["grade"] == "ok"
+
+
+def test_doctor_says_where_a_failover_cant_be_told(fleet: Person) -> None:
+    """The server of a host that keeps those functions from everybody but itself."""
+    import psycopg  # noqa: PLC0415 - drivers are imported where they are needed
+
+    fleet.ok("doctor")
+    parts = urlsplit(fleet.env["LESSOR_STORE"])
+    role = f"lessor_kept_{os.getpid()}"
+    with psycopg.connect(fleet.env["LESSOR_STORE"], autocommit=True) as db:
+        db.execute(f"CREATE ROLE {role} LOGIN")  # type: ignore[call-overload]
+        db.execute(f"GRANT ALL ON SCHEMA lessor TO {role}")  # type: ignore[call-overload]
+        for kind in ("TABLES", "SEQUENCES", "FUNCTIONS"):
+            db.execute(f"GRANT ALL ON ALL {kind} IN SCHEMA lessor TO {role}")  # type: ignore[call-overload]
+        db.execute("REVOKE EXECUTE ON FUNCTION pg_walfile_name(pg_lsn) FROM PUBLIC")
+        try:
+            store = urlunsplit(parts._replace(netloc=f"{role}:@{parts.netloc.rpartition('@')[2]}"))
+            told = fleet.ok("doctor", "--store", store, "-o", "json").json
+        finally:
+            db.execute(f"DROP OWNED BY {role}")  # type: ignore[call-overload]
+            db.execute(f"DROP ROLE {role}")  # type: ignore[call-overload]
+    (found,) = [finding for finding in told if finding["what"] == "failover"]
+    assert found["grade"] == "weaker"
+    assert "lessor restore --new-term" in found["sentence"]
 
 
 def test_a_new_term_ends_every_grant(fleet: Person) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from builders import MakeStore, StoreUnderTest, Yard
+from lessor.store.postgres.lineage import Lineage
 
 
 def backup(store: StoreUnderTest, yard: Yard, name: str = "backup.db") -> Path:
@@ -196,7 +197,7 @@ def test_a_failover_behind_an_open_store_is_noticed_with_the_next_connection(
     yard, store = postgres, postgres.store
     kept = yard.running("a")
     promote(store)
-    yard.lessor.store._lineage = "of the server before"
+    yard.lessor.store.lineage = Lineage("of the server before")
     store.sql(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
         "WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -212,23 +213,3 @@ def test_the_same_timeline_is_no_failover(postgres: Yard) -> None:
         yard.lessor = yard.store.connect()
     assert yard.lessor.leases.watch(grant.holder).live
     assert yard.running("b").term == 0
-
-
-def test_a_role_of_no_rank_can_tell_the_timeline(postgres: Yard) -> None:
-    """What names cluster and timeline is open to every role that may use the schema."""
-    with postgres.store.raw() as db:
-        db.execute("SET SESSION AUTHORIZATION DEFAULT")
-        found = db.execute(
-            "SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8), system_identifier "
-            "FROM pg_control_system()"
-        ).fetchone()
-        db.execute("DROP ROLE IF EXISTS lessor_test_plain")
-        db.execute("CREATE ROLE lessor_test_plain")
-        db.execute("SET ROLE lessor_test_plain")
-        again_found = db.execute(
-            "SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8), system_identifier "
-            "FROM pg_control_system()"
-        ).fetchone()
-        db.execute("RESET ROLE")
-        db.execute("DROP ROLE lessor_test_plain")
-    assert found == again_found

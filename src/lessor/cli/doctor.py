@@ -83,6 +83,7 @@ def _store(invocation: Invocation) -> Iterator[Finding]:
             if faults
             else _good("integrity", "SQLite's full check found nothing")
         )
+    yield from _failover(store)
     skew = invocation.lessor.now_ms() - invocation.clock.wall_ms()
     yield (
         _weaker(
@@ -91,6 +92,35 @@ def _store(invocation: Invocation) -> Iterator[Finding]:
         if abs(skew) > SKEW_MS
         else _good("clock", "the store's clock and this machine's agree")
     )
+
+
+def _failover(store: Store) -> Iterator[Finding]:
+    """Whether a promoted standby or a restored server is told from the one before."""
+    if store.dialect != "postgres":
+        return
+    from lessor.store.postgres import PostgresStore
+
+    if not isinstance(store, PostgresStore):
+        return
+    said = store.lineage
+    if said.standby:
+        yield _bad(
+            "failover", "the server is a standby: nothing can be claimed until it is promoted"
+        )
+    elif not said.timeline:
+        yield _weaker(
+            "failover",
+            "the role may not ask for the server's timeline (pg_current_wal_lsn, pg_walfile_name): "
+            "after a failover or a restore, run `lessor restore --new-term`",
+        )
+    elif not said.cluster:
+        yield _weaker(
+            "failover",
+            "the role may not ask which cluster it is (pg_control_system): a failover is told by its "
+            "timeline; after moving to another server, run `lessor restore --new-term`",
+        )
+    else:
+        yield _good("failover", f"would be told by the server's timeline, now {said.timeline}")
 
 
 def _size(store: Store, path: str | None) -> Finding:

@@ -1,4 +1,4 @@
-"""Opening a PostgreSQL store: version, migrations under a lock, the term after a failover."""
+"""Opening a PostgreSQL store: version, migrations under a lock, a session's settings."""
 
 from __future__ import annotations
 
@@ -73,19 +73,6 @@ def is_pooled(db: psycopg.Connection[tuple[object, ...]]) -> bool:
     """
     row = db.execute("SELECT pg_backend_pid()", prepare=False).fetchone()
     return row is None or row[0] != db.info.backend_pid
-
-
-def lineage(db: psycopg.Connection[tuple[object, ...]]) -> str:
-    """The cluster and its present timeline: another one after a failover or a restore.
-
-    The timeline is the write-ahead log's own: what the last checkpoint says lags behind a promotion.
-    """
-    row = db.execute(
-        "SELECT (SELECT system_identifier FROM pg_control_system())::text || '/' || "
-        "substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)",
-        prepare=False,
-    ).fetchone()
-    return str(row[0]) if row else ""
 
 
 def _applied(db: psycopg.Connection[tuple[object, ...]]) -> dict[int, str]:

@@ -21,7 +21,8 @@ from lessor.errors import BusyError, InvalidError, LessorError, StoreUnavailable
 from lessor.store import TRIES, Call, LongWay, RetryRule, Row, T
 from lessor.store.postgres.errors import GUARD_FAILED, LONG_WAY, REPEATABLE, translate
 from lessor.store.postgres.line import Line
-from lessor.store.postgres.opening import is_pooled, lineage, migrate, settle
+from lessor.store.postgres.lineage import Lineage, lineage
+from lessor.store.postgres.opening import is_pooled, migrate, settle
 from lessor.store.postgres.transaction import (
     JoinedTransaction,
     PostgresTransaction,
@@ -36,6 +37,9 @@ class PostgresStore:
 
     Args:
         listen_dsn: a direct connection for LISTEN where `dsn` goes through a pooler.
+
+    Attributes:
+        lineage: by which a failover or a restore is told; what the server doesn't tell is empty.
     """
 
     dialect = "postgres"
@@ -52,7 +56,7 @@ class PostgresStore:
         self._listens = threading.Lock()
         self._heard = threading.Condition()
         self._listener: psycopg.Connection[tuple[Any, ...]] | None = None
-        self._lineage = ""
+        self.lineage = Lineage()
         self._closed = False
         try:
             line = self._open_one()
@@ -200,11 +204,15 @@ class PostgresStore:
     def _line(self) -> Line:
         line: Line | None = getattr(self._local, "line", None)
         if line is None or line.connection.closed:
-            try:
+            line = None
+        try:
+            if line is None:
                 line = self._open_one()
                 self._note_lineage(line)
-            except psycopg.Error as error:
-                raise translate(error) from error
+            elif self.lineage.standby:
+                self._note_lineage(line)
+        except psycopg.Error as error:
+            raise translate(error) from error
         with suppress(psycopg.Error):  # a lost connection is met, and told of, by what follows
             line.replan(self._clock.boottime_ms())
         return line
@@ -238,12 +246,14 @@ class PostgresStore:
         """A new term where another server or timeline answers than before.
 
         At every new connection: after a failover the same address leads to a promoted standby,
-        which may have lost grants that were acknowledged.
+        which may have lost grants that were acknowledged. A standby can't note anything: it is
+        asked again, as it may be promoted under an open connection.
         """
         found = lineage(line.connection)
-        if found != self._lineage:
-            line.send([("note_lineage", {"lineage": found})])
-            self._lineage = found
+        if found != self.lineage and not found.standby:
+            asked = {"cluster": found.cluster, "timeline": found.timeline}
+            line.send([("note_lineage", asked)])
+        self.lineage = found
 
     def _refuse_other(self, connection: psycopg.Connection[Any]) -> None:
         try:

@@ -204,15 +204,23 @@ WHERE checked.found > 0
 
 -- name: note_lineage
 -- Another cluster or timeline than the one on record was restored or promoted: a new term, every live
--- grant is over, and ids, numbers and epochs jump past what the lost store may have handed out.
+-- grant is over, and ids, numbers and epochs jump past what the lost store may have handed out. What a role
+-- may not ask is empty: it is compared with nothing, and what is on record of the same cluster stays.
 WITH known AS (
-  SELECT value FROM lessor.meta WHERE key = 'lineage'
+  SELECT split_part(m.value, '/', 1) AS cluster, split_part(m.value, '/', 2) AS timeline
+  FROM lessor.meta AS m WHERE m.key = 'lineage'
 ), kept AS (
-  INSERT INTO lessor.meta (key, value) VALUES ('lineage', :lineage)
-  ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE lessor.meta.value <> excluded.value
-  RETURNING value
+  INSERT INTO lessor.meta AS m (key, value) VALUES ('lineage', :cluster || '/' || :timeline)
+  ON CONFLICT (key) DO UPDATE SET value = CASE
+    WHEN :cluster <> '' AND split_part(m.value, '/', 1) NOT IN ('', :cluster) THEN excluded.value
+    ELSE coalesce(nullif(:cluster, ''), split_part(m.value, '/', 1)) || '/'
+      || coalesce(nullif(:timeline, ''), split_part(m.value, '/', 2)) END
+  WHERE :cluster <> '' AND split_part(m.value, '/', 1) <> :cluster
+    OR :timeline <> '' AND split_part(m.value, '/', 2) <> :timeline
+  RETURNING m.value
 ), rewound AS (
   SELECT 1 FROM known CROSS JOIN kept
+  WHERE :cluster <> '' AND known.cluster NOT IN ('', :cluster) OR :timeline <> '' AND known.timeline NOT IN ('', :timeline)
 ), terms AS (
   UPDATE lessor.repository SET term = term + 1, last_number = last_number + 100
   WHERE EXISTS (SELECT 1 FROM rewound) RETURNING id
