@@ -39,6 +39,8 @@ REFUSALS: dict[str, frozenset[str]] = {
         "tasks.task_numbered": "invalid not_found",
         "tasks.tasks": "invalid not_found",
         "tasks.open_tasks": "invalid not_found",
+        "tasks.with_keys": "invalid not_found",
+        "tasks.open_with_keys": "invalid not_found",
         "tasks.ready": "invalid not_found",
         "tasks.overdue": "invalid not_found",
         "tasks.counts": "not_found",

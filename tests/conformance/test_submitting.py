@@ -439,3 +439,24 @@ def test_tasks_are_listed_in_pages_newest_first(yard: Yard) -> None:
         "task 1",
         "task 2",
     ]
+
+
+def test_tasks_are_found_by_their_keys_the_newest_of_each(yard: Yard) -> None:
+    first = yard.add("one", unique_key="list:a")
+    yard.lessor.tasks.cancel([first.task])
+    second = yard.add("one again", unique_key="list:a")
+    other = yard.add("two", unique_key="list:b")
+    yard.add("of another list", unique_key="lists:a")
+    elsewhere = yard.lessor.registry.add_repository("elsewhere").id
+    yard.add("elsewhere", unique_key="list:c", repository=elsewhere)
+    tasks, here = yard.lessor.tasks, yard.repository.id
+    found = tasks.with_keys(["list:b", "list:a", "list:c", "none"], repository=here)
+    assert {task.unique_key: task.id for task in found} == {
+        "list:a": second.task,
+        "list:b": other.task,
+    }
+    assert tasks.with_keys([], repository=here) == []
+    tasks.cancel([other.task])
+    assert [t.id for t in tasks.with_keys(["list:b"], repository=here)] == [other.task]
+    assert [t.id for t in tasks.open_with_keys("list:", repository=here)] == [second.task]
+    assert [t.id for t in tasks.open_with_keys("list:", repository=here, most=1)] == [second.task]

@@ -148,6 +148,8 @@ VALUES: dict[str, Any] = {
     "noticed": 1000,
     "boot_id": "b",
     "full_keys": "[]",
+    "first": "k",
+    "behind": "l",
     "least": 0,
     "whole": 0,
 }

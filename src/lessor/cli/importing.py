@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,8 +30,6 @@ from lessor.project.jsonlines import read_jsonlines
 from lessor.project.trust import commands_digest, is_trusted
 from lessor.project.wish import Waits, Wish, file_key, resolve_waits
 from lessor.service.checking import check_tasks
-
-PAGE = 1_000
 
 
 @command("import")
@@ -108,20 +106,10 @@ def _agree_to_checks(
         )
 
 
-def _known(invocation: Invocation, keys: set[str]) -> dict[str, Task]:
+def _known(invocation: Invocation, keys: Collection[str]) -> dict[str, Task]:
     """The newest task of each key, finished or not."""
-    found: dict[str, Task] = {}
-    before = ""
-    while True:
-        page = invocation.lessor.tasks.tasks(
-            repository=invocation.repository, before=before, most=PAGE
-        )
-        for task in page:
-            if task.unique_key and task.unique_key.startswith("import:"):
-                found.setdefault(task.unique_key, task)
-        if len(page) < PAGE or keys <= found.keys():
-            return found
-        before = page[-1].id
+    found = invocation.lessor.tasks.with_keys([*keys], repository=invocation.repository)
+    return {task.unique_key or "": task for task in found}
 
 
 def _new_task(
@@ -237,10 +225,9 @@ def _differs(invocation: Invocation, old: Task, wanted: NewTask) -> bool:
 def _left_out(invocation: Invocation, wishes: Sequence[Wish], *, file: str) -> list[Task]:
     """Queued tasks of this file that it no longer asks for; the person decides about them."""
     asked = {wish.key(file) for wish in wishes if not wish.done}
+    of_file = invocation.lessor.tasks.open_with_keys(
+        file_key(file), repository=invocation.repository
+    )
     return [
-        task
-        for task in invocation.lessor.tasks.open_tasks(repository=invocation.repository)
-        if task.state is TaskState.QUEUED
-        and (task.unique_key or "").startswith(file_key(file))
-        and task.unique_key not in asked
+        task for task in of_file if task.state is TaskState.QUEUED and task.unique_key not in asked
     ]

@@ -142,6 +142,31 @@ class Tasks:
         found = self._store.read("list_open_tasks", repository_id=row, most=check_page(most))
         return reading.read_tasks(self._store, self._naming, [int(r[0]) for r in found])
 
+    def with_keys(self, keys: Sequence[str], *, repository: str | None) -> list[Task]:
+        """The newest task of each unique key, finished or not; a key that none has is left out."""
+        row = self._naming.repository_row(repository) if repository else 0
+        named = [
+            check_name(key, "unique key")
+            for key in check_several(keys, "keys", most=checking.MOST_TASKS)
+        ]
+        found = self._store.read("newest_by_key", repository_id=row, keys=pack(named))
+        return reading.read_tasks(self._store, self._naming, [int(r[0]) for r in found])
+
+    def open_with_keys(
+        self, beginning: str, *, repository: str | None, most: int = 1000
+    ) -> list[Task]:
+        """Unfinished tasks whose unique keys begin so, oldest first."""
+        row = self._naming.repository_row(repository) if repository else 0
+        first = check_name(beginning, "beginning of a key")
+        found = self._store.read(
+            "open_by_key",
+            repository_id=row,
+            first=first,
+            behind=first[:-1] + chr(ord(first[-1]) + 1),
+            most=check_page(most),
+        )
+        return reading.read_tasks(self._store, self._naming, [int(r[0]) for r in found])
+
     def ready(
         self, *, repository: str | None, queue: str = "default", most: int = 100
     ) -> list[Task]:

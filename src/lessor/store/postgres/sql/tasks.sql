@@ -91,6 +91,18 @@ JOIN lessor.task AS t ON t.queue = x.queue AND t.unique_key = x.unique_key
   AND t.status NOT IN ('succeeded', 'failed', 'cancelled')
 JOIN lessor.submission AS s ON s.task_id = t.id
 
+-- name: newest_by_key
+SELECT max(t.id) AS task_id
+FROM json_array_elements_text(:keys::json) AS x
+JOIN lessor.task AS t ON t.repository_id = :repository_id AND t.unique_key = x.value
+GROUP BY t.unique_key ORDER BY task_id
+
+-- name: open_by_key
+-- Unfinished tasks whose keys lie in a range: those that begin alike.
+SELECT t.id AS task_id FROM lessor.task AS t
+WHERE t.repository_id = :repository_id AND t.unique_key >= :first AND t.unique_key < :behind AND t.finished_ms IS NULL
+ORDER BY t.id LIMIT :most
+
 -- name: branch_owners
 SELECT t.branch, t.id AS task_id, s.number
 FROM lessor.task AS t JOIN lessor.submission AS s ON s.task_id = t.id

@@ -122,6 +122,7 @@ CREATE INDEX task_parked ON task (repository_id, parked_fence, id) WHERE parked_
 CREATE INDEX task_open ON task (repository_id, id) WHERE finished_ms IS NULL;
 CREATE UNIQUE INDEX task_one_unfinished_per_branch ON task (repository_id, branch)
   WHERE branch IS NOT NULL AND status NOT IN ('succeeded', 'failed', 'cancelled');
+CREATE INDEX task_by_key ON task (repository_id, unique_key, id) WHERE unique_key IS NOT NULL;
 CREATE UNIQUE INDEX task_one_unfinished_per_key ON task (queue, unique_key)
   WHERE unique_key IS NOT NULL AND status NOT IN ('succeeded', 'failed', 'cancelled');
 
