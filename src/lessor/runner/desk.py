@@ -11,13 +11,12 @@ from pathlib import Path
 
 from lessor.clock import Clock
 from lessor.errors import HostError, InvalidError
-from lessor.git.repository import Repository, resolve_commit
+from lessor.git.repository import resolve_commit
 from lessor.model.lease import HEARTBEAT_TERMS, LeaseTerms
-from lessor.runner.host import Host
 from lessor.runner.noting import Note, NoteKind, Reporter
 from lessor.runner.progress import ProgressLimits
+from lessor.runner.site import Site
 from lessor.runner.spec import Patience
-from lessor.service.lessor import Lessor
 
 CHECK_LIMIT_MS = 30 * 60_000
 SETUP_LIMIT_MS = 30 * 60_000
@@ -81,32 +80,22 @@ class RunOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
+class Desk(Site):
     """One run's surroundings.
 
     Attributes:
         cwd: the checkout that the person is in; it is only read.
-        repository: the repository's id in the store.
         store_url: for the supervisors, which open the store themselves.
         plan_at: the plan that a base commit's configuration makes.
     """
 
-    lessor: Lessor
-    repo: Repository
     cwd: Path
-    repository: str
     store_url: str
     listen_dsn: str | None
-    state_dir: Path
-    host: Host
     clock: Clock
     options: RunOptions
     plan_at: Callable[[str], Plan]
     reporter: Reporter
-
-    def run_dir(self, lease: str) -> Path:
-        """Where a lease's brief, log and report lie."""
-        return self.state_dir / "runs" / lease
 
     @property
     def tokens_dir(self) -> Path:
@@ -114,19 +103,9 @@ class Desk:
         return self.state_dir / "leases"
 
     @property
-    def archive_dir(self) -> Path:
-        """Where salvaged ignored files lie."""
-        return self.state_dir / "salvage"
-
-    @property
     def baselines_dir(self) -> Path:
         """Where it is kept how the check went on a base commit."""
         return self.state_dir / "baselines" / self.repository
-
-    @property
-    def worktrees_dir(self) -> Path:
-        """Where this repository's worktrees lie: outside of it, as tools scan nested ones."""
-        return self.state_dir / "worktrees" / f"{self.repo.name}-{self.repository[-6:]}"
 
     def base_commit(self) -> str:
         """The commit that new work begins from, as of now.

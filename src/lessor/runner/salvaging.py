@@ -6,9 +6,11 @@ stays where it is, quarantined, and is said.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from lessor.errors import LessorError, TransitionRefusedError
+from lessor.git.ignored import Fingerprint
 from lessor.git.inspection import Inspection, inspect_worktree, take_snapshot
 from lessor.git.registry import list_worktrees, plain_place
 from lessor.git.salvage import Salvage, salvage, salvage_entry
@@ -20,6 +22,7 @@ from lessor.runner.desk import Desk
 from lessor.runner.noting import NoteKind, Tell
 from lessor.runner.occupants import occupants
 from lessor.runner.preparing import prepared_for
+from lessor.runner.site import Site
 from lessor.runner.words import kept_text, last_line
 
 RECORD_WITHIN_MS = 5 * SECOND
@@ -35,7 +38,7 @@ def keep(desk: Desk, workspace: Workspace, *, tell: Tell) -> bool:
     if _is_taken_over(desk, workspace):
         return True
     try:
-        saved = _salvage(desk, workspace)
+        saved = save(desk, workspace)
     except (LessorError, OSError) as refused:
         tell(NoteKind.KEPT, f"{workspace.path} stays as it is: {last_line(str(refused))}")
         move(desk, workspace, WorkspaceState.QUARANTINED, why=last_line(str(refused)))
@@ -43,6 +46,64 @@ def keep(desk: Desk, workspace: Workspace, *, tell: Tell) -> bool:
     if saved is not None:
         _record(desk, workspace, saved, tell)
     return True
+
+
+def save(site: Site, workspace: Workspace, *, at: Path | None = None) -> Salvage | None:
+    """Save what a workspace holds and nothing else does; None where nothing is left of it.
+
+    Args:
+        site: the repository on this host.
+        workspace: whose task and epoch it is saved under.
+        at: where its worktree is now, if that isn't its path.
+
+    Raises:
+        GitError: something can't be saved.
+        OSError: something can't be read.
+    """
+    path = at or Path(workspace.path)
+    if path.is_dir():
+        return salvage(
+            path,
+            common_dir=site.repo.common_dir,
+            task=workspace.task,
+            epoch=workspace.epoch,
+            snapshot=snapshot_of(workspace, path),
+            archive_dir=site.archive_dir,
+        )
+    place = plain_place(path)
+    entry = next((e for e in list_worktrees(site.repo) if e.path == place), None)
+    if entry is None:
+        return None
+    ref = salvage_entry(
+        entry.git_dir,
+        common_dir=site.repo.common_dir,
+        task=workspace.task,
+        epoch=workspace.epoch,
+    )
+    return Salvage(ref=ref, commit=None, archive=None, files=())
+
+
+def note_saved(site: Site, workspace: Workspace, saved: Salvage) -> bool:
+    """Record what was saved, once; whether it is news to the store."""
+    archive = str(saved.archive) if saved.archive is not None else None
+    known = {(s.ref, s.archive) for s in site.lessor.salvages.of_task(workspace.task)}
+    if (saved.ref, archive) in known | {(None, None)}:
+        return False
+    site.lessor.salvages.note(workspace, ref=saved.ref, archive=archive, files=len(saved.files))
+    return True
+
+
+def snapshot_of(workspace: Workspace, path: Path) -> Mapping[str, Fingerprint]:
+    """What is ignored in its worktree at `path` and was there before any agent was.
+
+    Before setup was finished no agent was in it: what is ignored there was brought or made by setup,
+    and a copy of a secret isn't work.
+
+    Raises:
+        GitError: git can't look.
+        OSError: a file can't be looked at.
+    """
+    return workspace.snapshot if prepared_for(path) is not None else take_snapshot(path)
 
 
 def give_back(desk: Desk, workspace: Workspace, *, tell: Tell) -> str:
@@ -84,50 +145,18 @@ def _to_dirty(desk: Desk, workspace: Workspace) -> None:
         desk.lessor.workspaces.move(workspace, WorkspaceState.DIRTY, why="never became ready")
 
 
-def _salvage(desk: Desk, workspace: Workspace) -> Salvage | None:
-    path = Path(workspace.path)
-    if path.is_dir():
-        # Before setup was finished no agent was in it: what is ignored there was brought or made
-        # by setup, and a copy of a secret isn't work.
-        ready = prepared_for(path) is not None
-        return salvage(
-            path,
-            common_dir=desk.repo.common_dir,
-            task=workspace.task,
-            epoch=workspace.epoch,
-            snapshot=workspace.snapshot if ready else take_snapshot(path),
-            archive_dir=desk.archive_dir,
-        )
-    place = plain_place(path)
-    entry = next((e for e in list_worktrees(desk.repo) if e.path == place), None)
-    if entry is None:
-        return None
-    ref = salvage_entry(
-        entry.git_dir,
-        common_dir=desk.repo.common_dir,
-        task=workspace.task,
-        epoch=workspace.epoch,
-    )
-    return Salvage(ref=ref, commit=None, archive=None, files=())
-
-
 def _record(desk: Desk, workspace: Workspace, saved: Salvage, tell: Tell) -> None:
     """Tell the store what was saved; git and the archive hold it whether or not it listens."""
-    archive = str(saved.archive) if saved.archive is not None else None
 
     def note() -> bool:
-        known = {(s.ref, s.archive) for s in desk.lessor.salvages.of_task(workspace.task)}
-        if (saved.ref, archive) in known | {(None, None)}:
-            return False
-        desk.lessor.salvages.note(workspace, ref=saved.ref, archive=archive, files=len(saved.files))
-        return bool(saved.files)
+        return note_saved(desk, workspace, saved)
 
     try:
         is_news = answered(desk, note, within_ms=RECORD_WITHIN_MS)
     except LessorError as refused:
-        tell(NoteKind.KEPT, f"saved as {saved.ref or archive}: {last_line(str(refused))}")
+        tell(NoteKind.KEPT, f"saved as {saved.ref or saved.archive}: {last_line(str(refused))}")
         return
-    if is_news:
+    if is_news and saved.files:
         files = "1 file" if len(saved.files) == 1 else f"{len(saved.files)} files"
         tell(NoteKind.SALVAGED, f"{files} saved")
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from lessor.errors import NotFoundError
 from lessor.model.worker import Worker
 from lessor.model.workspace import Workspace, WorkspaceState
-from lessor.runner.desk import Desk
 from lessor.runner.host import Host, Presence, ProcessIdentity, Sighting, presence
 from lessor.runner.report import EventKind, read_report
+from lessor.runner.site import Site
 from lessor.service.reading import LeaseRecord
 
 SETUP_LOG = "setup.log"
@@ -50,44 +50,53 @@ def worker_presence(worker: Worker, here: Host) -> Sighting:
     return presence(identity, here)
 
 
-def holder_presence(desk: Desk, lease: LeaseRecord) -> Sighting:
+def holder_presence(site: Site, lease: LeaseRecord) -> Sighting:
     """Whether anything of a lease's holder may still act: its runner, its agents, its setup.
 
     A supervisor's files appear before it does, so that where none lies no agent was ever started.
     A setup command outlives its runner: once one was started, nothing is known of it.
     """
-    runner = _runner_of(desk, lease)
+    runner = _runner_of(site, lease)
     if runner.presence is not Presence.GONE:
         return runner
-    run_dir = desk.run_dir(lease.id)
+    run_dir = site.run_dir(lease.id)
     if any(run_dir.glob(_STARTED)):
-        return agent_presence(run_dir, desk.host)
+        return agent_presence(run_dir, site.host)
     if (run_dir / SETUP_LOG).exists():
         return Sighting(presence=Presence.UNKNOWN, reason="its setup may still run")
     reason = f"its runner had started no agent: {runner.reason}"
     return Sighting(presence=Presence.GONE, reason=reason)
 
 
-def is_over(desk: Desk, workspace: Workspace) -> bool:
-    """Whether all who worked there are known to be done with it; unknown is no.
+def workspace_presence(site: Site, workspace: Workspace) -> Sighting:
+    """Whether anybody who worked in a workspace may still do so.
 
     A runner that puts a worktree down says so by its state, before it ends the lease.
     """
-    for lease in desk.lessor.leases.leases(task=workspace.task):
+    for lease in site.lessor.leases.leases(task=workspace.task):
         if lease.epoch == workspace.epoch and lease.workspace == workspace.id:
-            if workspace.state is WorkspaceState.DIRTY:
-                return not _may_be_watched(desk.run_dir(lease.id), desk.host)
-            return holder_presence(desk, lease).presence is Presence.GONE
-    # Reserved and never attached: nobody was ever in it.
-    return workspace.state is WorkspaceState.RESERVED
+            if workspace.state is not WorkspaceState.DIRTY:
+                return holder_presence(site, lease)
+            if _may_be_watched(site.run_dir(lease.id), site.host):
+                reason = "an agent was started there, and nobody has told of its end"
+                return Sighting(presence=Presence.UNKNOWN, reason=reason)
+            return Sighting(presence=Presence.GONE, reason="its runner has put it down")
+    if workspace.state is WorkspaceState.RESERVED:
+        return Sighting(presence=Presence.GONE, reason="nobody was ever in it")
+    return Sighting(presence=Presence.UNKNOWN, reason="nobody knows who worked in it")
 
 
-def _runner_of(desk: Desk, lease: LeaseRecord) -> Sighting:
+def is_over(site: Site, workspace: Workspace) -> bool:
+    """Whether all who worked there are known to be done with it; unknown is no."""
+    return workspace_presence(site, workspace).presence is Presence.GONE
+
+
+def _runner_of(site: Site, lease: LeaseRecord) -> Sighting:
     unknown = Sighting(presence=Presence.UNKNOWN, reason="its worker isn't known")
     if lease.worker is None:
         return unknown
     try:
-        return worker_presence(desk.lessor.registry.worker(lease.worker), desk.host)
+        return worker_presence(site.lessor.registry.worker(lease.worker), site.host)
     except NotFoundError:
         return unknown
 

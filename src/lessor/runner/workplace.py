@@ -20,7 +20,7 @@ from lessor.git.layout import layout_of
 from lessor.git.refs import BRANCHES, read_ref
 from lessor.git.registry import list_worktrees, plain_place
 from lessor.git.repository import resolve_commit
-from lessor.git.worktree import add_worktree, detach_head, relock_worktree
+from lessor.git.worktree import add_worktree, detach_head, relock_worktree, resume_removals
 from lessor.model.grant import Grant
 from lessor.model.workspace import Workspace, WorkspaceState
 from lessor.runner.asking import answered
@@ -69,6 +69,8 @@ class Workplace:
         earlier = [
             w for w in self._desk.lessor.workspaces.of_task(grant.task) if w.epoch < grant.epoch
         ]
+        if earlier:
+            self._let_removals_end()
         adopted: Workspace | None = None
         for old in reversed(earlier):
             if old.host_id != self._desk.host.id:
@@ -117,6 +119,11 @@ class Workplace:
             mark_prepared(place.worktree, wanted)
         self._tell(NoteKind.PREPARED, said)
         return replace(place, workspace=workspaces.get(place.workspace.id))
+
+    def _let_removals_end(self) -> None:
+        """Wait for a removal that began before the claim; one that begins after it sees the lease."""
+        for refused in resume_removals(self._desk.repo):
+            self._tell(NoteKind.KEPT, last_line(str(refused)))
 
     def _adopt(self, grant: Grant, old: Workspace) -> Place:
         path = Path(old.path)

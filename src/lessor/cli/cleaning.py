@@ -1,0 +1,211 @@
+"""`lessor clean`: worktrees that nothing is lost with are removed, the others listed with a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from lessor.cli.confirming import confirm, yes_option
+from lessor.cli.invocation import Invocation
+from lessor.cli.looks import look_record, next_step, verdict_piece, why_text
+from lessor.cli.options import command, pass_invocation
+from lessor.cli.phrases import bytes_text, next_lines
+from lessor.cli.sites import site_here, workspaces_of
+from lessor.cli.text import Line, Piece, Tone, fit, pad, row, shown, table, wrap
+from lessor.errors import ConflictError, LessorError
+from lessor.git.inspection import Verdict
+from lessor.model.task import Task
+from lessor.runner.cleaning import Fate, Outcome, clean, discard
+from lessor.runner.looking import Look, look_at, with_merged
+
+LABEL = 9
+FAILED = 1
+_LEFT = {Fate.REMOVED, Fate.FORGOTTEN, Fate.GONE}
+
+
+@command("clean")
+@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@click.option(
+    "--discard", "named", multiple=True, metavar="N", help="Take away this task's, work or not."
+)
+@yes_option
+@pass_invocation
+def clean_(invocation: Invocation, *, dry_run: bool, named: tuple[str, ...], yes: bool) -> int:
+    """Remove the worktrees of this repository that nothing is lost with; list the others.
+
+    A worktree goes if it is empty, its commits are merged, or they stay on its branch and all its
+    ignored files are as setup left them. Branches stay. Whatever holds work stays, with the reason
+    and a command.
+
+    --discard takes a task's worktrees away although they hold work: all of it is saved first (see
+    lessor salvage). It shows what goes and asks.
+    """
+    if named:
+        return _discard(invocation, named, dry=dry_run, yes=yes)
+    site = site_here(invocation)
+    outcomes, refused = clean(site, dry=dry_run)
+    tasks = _tasks(invocation, [outcome.look for outcome in outcomes])
+    records = [_record(invocation, one, tasks, dry=dry_run) for one in outcomes]
+    invocation.answer_all(
+        records, lambda: _lines(invocation, outcomes, tasks, refused, dry=dry_run)
+    )
+    failed = refused or any(outcome.fate is Fate.FAILED for outcome in outcomes)
+    return FAILED if failed else 0
+
+
+def _discard(invocation: Invocation, named: Sequence[str], *, dry: bool, yes: bool) -> int:
+    site = site_here(invocation)
+    looks = []
+    for name in named:
+        _, found = workspaces_of(invocation, site, name)
+        looks += [look_at(site, workspace) for workspace in found]
+    looks = with_merged(site, list({look.workspace.id: look for look in looks}.values()))
+    tasks = _tasks(invocation, looks)
+    for look in looks:
+        if look.verdict is Verdict.IN_USE:
+            raise ConflictError(
+                f"#{tasks[look.workspace.task].number} is in use: {'; '.join(look.reasons)}.",
+                next_step="Nothing was removed; end that first.",
+                path=look.workspace.path,
+                reasons=list(look.reasons),
+            )
+    if dry:
+        planned = [Outcome(look=look, fate=Fate.REMOVED, why=why_text(look)) for look in looks]
+    else:
+        again = f"lessor clean {' '.join(f'--discard {name}' for name in named)} --yes"
+        going = _going_lines(invocation, looks, tasks)
+        confirm(invocation, "Save it, and take it away?", going, yes=yes, again=again)
+        planned = [discard(site, look) for look in looks]
+    invocation.answer_all(
+        [_record(invocation, one, tasks, dry=dry) for one in planned],
+        lambda: _lines(invocation, planned, tasks, [], dry=dry),
+    )
+    return 0
+
+
+def _tasks(invocation: Invocation, looks: Sequence[Look]) -> dict[str, Task]:
+    ids = {look.workspace.task for look in looks}
+    return {task: invocation.lessor.tasks.task(task) for task in ids}
+
+
+def _record(
+    invocation: Invocation, outcome: Outcome, tasks: dict[str, Task], *, dry: bool
+) -> dict[str, object]:
+    look = outcome.look
+    left = outcome.fate in _LEFT
+    return {
+        **look_record(invocation, look, tasks[look.workspace.task]),
+        "fate": outcome.fate,
+        "why": outcome.why,
+        "removed": left and not dry,
+        "savedRef": outcome.saved.ref,
+        "savedArchive": str(outcome.saved.archive) if outcome.saved.archive else None,
+        "savedFiles": len(outcome.saved.files),
+    }
+
+
+def _lines(
+    invocation: Invocation,
+    outcomes: Sequence[Outcome],
+    tasks: dict[str, Task],
+    refused: Sequence[LessorError],
+    *,
+    dry: bool,
+) -> list[Line]:
+    if not outcomes and not refused:
+        return [["no worktrees of Lessor's are here"], *next_lines(["lessor"])]
+    gone = [outcome for outcome in outcomes if outcome.fate in _LEFT]
+    stay = [outcome for outcome in outcomes if outcome.fate not in _LEFT]
+    width = invocation.columns
+    lines: list[Line] = []
+    lines += _gone_lines(gone, tasks, "would go" if dry else "removed", width)
+    for n, outcome in enumerate(stay):
+        lines += _stay_lines(outcome, tasks, "" if n else "stays", width)
+    for error in refused:
+        lines += _wrapped("stuck", f"{error.message} {error.next_step}", width, tone=Tone.BAD)
+    freed = sum(outcome.look.bytes for outcome in gone)
+    if freed:
+        lines.append([Piece(bytes_text(freed), Tone.STRONG), " to free" if dry else " free again"])
+    return [*lines, *next_lines([_step(gone, stay, tasks, dry=dry)])]
+
+
+def _step(
+    gone: Sequence[Outcome], stay: Sequence[Outcome], tasks: dict[str, Task], *, dry: bool
+) -> str:
+    if dry and gone:
+        return "lessor clean"
+    for outcome in stay:
+        return next_step(outcome.look, tasks[outcome.look.workspace.task])
+    return "lessor"
+
+
+def _gone_lines(
+    gone: Sequence[Outcome], tasks: dict[str, Task], label: str, width: int
+) -> list[Line]:
+    rows = []
+    for outcome in gone:
+        look = outcome.look
+        task = tasks[look.workspace.task]
+        was_there = outcome.fate is Fate.REMOVED
+        rows.append(
+            row(
+                f"#{task.number} {task.title}",
+                Piece(why_text(look) if was_there else "its directory was gone", Tone.FAINT),
+                bytes_text(look.bytes) if look.bytes else "",
+            )
+        )
+    told = table(rows, columns=width - LABEL)
+    lines: list[Line] = []
+    for n, (outcome, line) in enumerate(zip(gone, told, strict=True)):
+        lines.append([Piece(pad("" if n else label, LABEL), Tone.GOOD), *line])
+        lines += _saved_lines(outcome, tasks[outcome.look.workspace.task])
+    return lines
+
+
+def _saved_lines(outcome: Outcome, task: Task) -> list[Line]:
+    if not (outcome.saved.ref or outcome.saved.archive):
+        return []
+    files = len(outcome.saved.files)
+    what = f"{files} file{'' if files == 1 else 's'}" if files else "its commits"
+    return [[pad("", LABEL), f"{what} saved: ", Piece(f"lessor salvage list {task.number}")]]
+
+
+def _stay_lines(outcome: Outcome, tasks: dict[str, Task], label: str, width: int) -> list[Line]:
+    look = outcome.look
+    task = tasks[look.workspace.task]
+    head = f"#{task.number} {shown(task.title)}"
+    failed = outcome.fate is Fate.FAILED
+    verdict = Piece("couldn't go", Tone.BAD) if failed else verdict_piece(look)
+    lines: list[Line] = [
+        [
+            Piece(pad(label, LABEL), Tone.WARN),
+            fit(head, width - LABEL - len(verdict.text) - 2),
+            "  ",
+            verdict,
+        ]
+    ]
+    lines += _wrapped("", outcome.why, width)
+    return [*lines, [pad("", LABEL), Piece(next_step(look, task), Tone.FAINT)]]
+
+
+def _wrapped(label: str, text: str, width: int, *, tone: Tone = Tone.PLAIN) -> list[Line]:
+    parts = wrap(shown(text.strip()), width - LABEL)
+    return [
+        [Piece(pad("" if n else label, LABEL), tone), part] for n, part in enumerate(parts) if part
+    ]
+
+
+def _going_lines(
+    invocation: Invocation, looks: Sequence[Look], tasks: dict[str, Task]
+) -> list[Line]:
+    """What a discard would take away."""
+    lines: list[Line] = []
+    for look in looks:
+        task = tasks[look.workspace.task]
+        lines.append(
+            [Piece(f"#{task.number} ", Tone.STRONG), shown(task.title), "  ", verdict_piece(look)]
+        )
+        lines += _wrapped("", why_text(look), invocation.columns)
+        lines.append([pad("", LABEL), Piece(look.workspace.path, Tone.FAINT)])
+    return lines

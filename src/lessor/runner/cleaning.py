@@ -1,0 +1,223 @@
+"""Taking workspaces away: what is proven to lose nothing, and what a person names.
+
+A claim and a removal never meet: a removal looks at the store under the lock that every making of a
+worktree takes, and a run passes through that lock between its claim and its first look.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from lessor.errors import ConflictError, HoldsWorkError, LessorError, TransitionRefusedError
+from lessor.git.salvage import Salvage
+from lessor.git.worktree import (
+    discard_worktree,
+    forget_worktree,
+    heal_worktree,
+    remove_worktree,
+    resume_removals,
+)
+from lessor.model.workspace import Workspace, WorkspaceState
+from lessor.runner.host import Presence
+from lessor.runner.looking import Look, look_at, look_at_all, with_merged
+from lessor.runner.occupants import occupants
+from lessor.runner.salvaging import LONGEST_WHY, note_saved, save
+from lessor.runner.site import Site
+from lessor.runner.witness import workspace_presence
+from lessor.runner.words import kept_text
+
+_NOTHING = Salvage(ref=None, commit=None, archive=None, files=())
+
+
+class Fate(StrEnum):
+    """What becomes of a workspace."""
+
+    REMOVED = "removed"
+    FORGOTTEN = "forgotten"  # only git's entry was left of it
+    GONE = "gone"  # nothing was left of it
+    STAYS = "stays"
+    FAILED = "failed"  # it could have gone, and something stood in the way
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of one workspace; in a dry run, what would.
+
+    Attributes:
+        why: why it stays, or what it was.
+        saved: what was saved of it first.
+    """
+
+    look: Look
+    fate: Fate
+    why: str
+    saved: Salvage = _NOTHING
+
+
+def clean(site: Site, *, dry: bool = False) -> tuple[list[Outcome], list[LessorError]]:
+    """Take away every workspace that is empty, merged or kept; the rest stays, with its reasons.
+
+    Removals that were cut short are finished or undone, half a worktree is made whole before it is
+    judged, and records of what is gone are closed. The second list says what of an interrupted
+    removal stood in the way.
+
+    Args:
+        site: the repository on this host.
+        dry: only look.
+
+    Raises:
+        GitError: git can't list the worktrees.
+    """
+    refused = [] if dry else resume_removals(site.repo)
+    return [_clean_one(site, look, dry=dry) for look in look_at_all(site)], refused
+
+
+def discard(site: Site, look: Look) -> Outcome:
+    """Take away a workspace that a person named, once everything in it is saved.
+
+    Raises:
+        ConflictError: somebody works in it.
+        HoldsWorkError: a process is inside, or it changes while it is saved.
+        GitError: something can't be saved, or git refuses; nothing was removed.
+    """
+    workspace = look.workspace
+    refuse_taken(site, workspace)
+    if not look.has_directory:
+        return _close(site, look)
+    if not look.is_whole:
+        _heal(site, workspace)
+
+    def save_at(path: Path) -> Salvage:
+        return save(site, workspace, at=path) or _NOTHING
+
+    saved = discard_worktree(
+        site.repo,
+        look.path,
+        save=save_at,
+        occupants=occupants,
+        allowed=lambda: refuse_taken(site, workspace),
+    )
+    note_saved(site, workspace, saved)
+    _to_gone(site, workspace, why="discarded by a person")
+    return Outcome(look=look, fate=Fate.REMOVED, why="; ".join(look.reasons), saved=saved)
+
+
+def refuse_taken(site: Site, workspace: Workspace, *, unknown: bool = False) -> None:
+    """Refuse to touch a workspace that somebody works in, or that was taken over since it was read.
+
+    Args:
+        site: the repository on this host.
+        workspace: as it was read.
+        unknown: refuse too where nobody can tell whether somebody does.
+
+    Raises:
+        ConflictError: who.
+    """
+    now = site.lessor.workspaces.get(workspace.id)
+    if now.epoch != workspace.epoch or now.state is WorkspaceState.GONE:
+        raise ConflictError(
+            f"{workspace.path} was taken over or removed meanwhile.",
+            next_step="Look again: lessor workspace list.",
+            path=workspace.path,
+        )
+    for lease in site.lessor.leases.leases(task=workspace.task):
+        if lease.kind == "lease" and lease.live:
+            raise ConflictError(
+                f"{lease.agent} works on #{lease.number} now.",
+                next_step=f"Wait for its end, or stop it: lessor cancel {lease.number}.",
+                path=workspace.path,
+                holder=lease.agent,
+                number=lease.number,
+            )
+    sighting = workspace_presence(site, now)
+    gone = sighting.presence is Presence.GONE
+    if not gone and (unknown or sighting.presence is Presence.ALIVE):
+        raise ConflictError(
+            f"Somebody may work in {workspace.path}: {sighting.reason}.",
+            next_step="Look at it: lessor workspace list.",
+            path=workspace.path,
+        )
+
+
+def _clean_one(site: Site, look: Look, *, dry: bool) -> Outcome:
+    try:
+        if look.is_free and not look.has_directory:
+            return _close(site, look, dry=dry)
+        if look.is_free and not look.is_whole and not dry:
+            _heal(site, look.workspace)
+            (look,) = with_merged(site, [look_at(site, look.workspace)])
+        if look.may_be_removed and not dry:
+            _remove(site, look)
+    except (LessorError, OSError) as stood:
+        return _after(site, look, stood)
+    if look.may_be_removed:
+        return Outcome(look=look, fate=Fate.REMOVED, why=look.verdict)
+    return Outcome(look=look, fate=Fate.STAYS, why="; ".join(look.reasons))
+
+
+def _remove(site: Site, look: Look) -> None:
+    if look.found is None:
+        raise HoldsWorkError(f"Nobody looked at {look.path}.", path=str(look.path))
+    workspace = look.workspace
+    remove_worktree(
+        site.repo,
+        look.path,
+        verdict=look.found,
+        occupants=occupants,
+        allowed=lambda: refuse_taken(site, workspace, unknown=True),
+    )
+    _to_gone(site, workspace, why=look.verdict)
+
+
+def _after(site: Site, look: Look, stood: LessorError | OSError) -> Outcome:
+    """What to say where something stood in the way: somebody came in, or another one was first."""
+    again = look_at(site, look.workspace)
+    if not (again.has_directory or again.has_entry):
+        _to_gone(site, look.workspace, why="another one was first")
+        return Outcome(look=look, fate=Fate.GONE, why="another one was first")
+    came_in = isinstance(stood, HoldsWorkError | ConflictError)
+    why = stood.message if isinstance(stood, LessorError) else str(stood)
+    return Outcome(
+        look=again if came_in else look, fate=Fate.STAYS if came_in else Fate.FAILED, why=why
+    )
+
+
+def _close(site: Site, look: Look, *, dry: bool = False) -> Outcome:
+    """Close the record of a workspace whose directory is gone; git's entry goes too, its branch stays."""
+    workspace, ref = look.workspace, None
+    if look.has_entry and not dry:
+        ref = forget_worktree(
+            site.repo,
+            look.path,
+            task=workspace.task,
+            epoch=workspace.epoch,
+            allowed=lambda: refuse_taken(site, workspace),
+        )
+    saved = Salvage(ref=ref, commit=None, archive=None, files=())
+    if not dry:
+        note_saved(site, workspace, saved)
+        _to_gone(site, workspace, why="the directory is gone")
+    fate = Fate.FORGOTTEN if look.has_entry else Fate.GONE
+    return Outcome(look=look, fate=fate, why="; ".join(look.reasons), saved=saved)
+
+
+def _heal(site: Site, workspace: Workspace) -> None:
+    leases = site.lessor.leases.leases(task=workspace.task)
+    label = next((lease.label for lease in leases if lease.epoch == workspace.epoch), "")
+    heal_worktree(
+        site.repo,
+        Path(workspace.path),
+        branch=workspace.branch,
+        base=workspace.base,
+        reason=label or f"task={workspace.task}",
+        allowed=lambda: refuse_taken(site, workspace),
+    )
+
+
+def _to_gone(site: Site, workspace: Workspace, *, why: str) -> None:
+    with suppress(TransitionRefusedError):  # another one was first
+        text = kept_text(why, most=LONGEST_WHY)
+        site.lessor.workspaces.move(workspace, WorkspaceState.GONE, why=text)

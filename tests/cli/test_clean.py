@@ -1,0 +1,296 @@
+"""Cleaning: what is proven to lose nothing goes, the rest stays with a reason and a command."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from person import Person, git
+
+EMPTY = "exit 1"
+KEPT = "echo kept > kept.txt; git add .; git commit -qm kept; exit 1"
+WORK = "echo work > work.txt; printf KEY=1 > .env; exit 1"
+AMENDED = (
+    "echo one > a.txt; git add .; git commit -qm one; echo two > a.txt; "
+    "git commit -qa --amend -m two; exit 1"
+)
+
+
+@pytest.fixture
+def left(person: Person):
+    """Make a task whose agent did something and failed; its worktree."""
+    digest = person.run("trust", "-o", "json").problem["facts"]["digest"]
+    person.ok("trust", digest)
+    (person.home / ".gitconfig").write_text("[user]\n\tname = A\n\temail = a@example.org\n")
+    env = dict(person.env) | {"GIT_CONFIG_GLOBAL": str(person.home / ".gitconfig")}
+    runner = Person(home=person.home, cwd=person.cwd, env=env)
+
+    def make(title: str, agent: str) -> Path:
+        person.add(title, "--max-attempts", "1")
+        assert runner.run("run", "--", "/bin/sh", "-c", agent).code == 1
+        return Path(workspaces(person)[-1]["path"])
+
+    return make
+
+
+def workspaces(person: Person) -> list[dict[str, Any]]:
+    return person.ok("workspace", "list", "-o", "json").json
+
+
+def fates(person: Person, *args: str, code: int = 0) -> dict[int, tuple[str, str]]:
+    said = person.run("clean", *args, "-o", "json")
+    assert said.code == code, said
+    return {one["number"]: (one["verdict"], one["fate"]) for one in said.json}
+
+
+def test_empty_merged_and_kept_go_and_what_holds_work_stays(
+    person: Person, shop: Path, left
+) -> None:
+    trees = [
+        left("Empty one", EMPTY),
+        left("Kept one", KEPT),
+        left("Holds work", WORK),
+        left("Merged one", "echo m > m.txt; git add .; git commit -qm merged; exit 1"),
+    ]
+    branches = {one["number"]: one["branch"] for one in workspaces(person)}
+    tips = {number: git(shop, "rev-parse", branch) for number, branch in branches.items()}
+    git(shop, "merge", "-q", "--squash", branches[4])
+    git(shop, "commit", "-q", "-m", "squashed", "--author", "A <a@example.org>")
+    said = person.ok("clean")
+    text = " ".join(said.out.split())
+    assert "removed #1 Empty one nothing happened in it" in text
+    assert "#2 Kept one all of it is on ai/2-kept-one" in text
+    assert "#4 Merged one ai/4-merged-one is merged" in text
+    assert "stays #3 Holds work holds work uncommitted: work.txt;" in text
+    assert "not from setup: .env lessor clean --discard 3" in text
+    assert "free again" in said.out
+    assert said.lines[-1] == "next  lessor clean --discard 3"
+    assert [tree.exists() for tree in trees] == [False, False, True, False]
+    assert (trees[2] / "work.txt").read_text() == "work\n"
+    assert {n: git(shop, "rev-parse", branch) for n, branch in branches.items()} == tips
+    assert [one["number"] for one in workspaces(person)] == [3]
+    assert fates(person) == {3: ("holds-work", "stays")}
+
+
+def test_a_dry_run_says_what_would_go_and_changes_nothing(person: Person, left) -> None:
+    tree = left("Kept one", KEPT)
+    before = workspaces(person)
+    said = person.ok("clean", "--dry-run")
+    assert said.lines[0].startswith("would go #1 Kept one")
+    assert said.lines[-1] == "next  lessor clean"
+    (record,) = person.ok("clean", "--dry-run", "-o", "json").json
+    assert (record["fate"], record["removed"], record["verdict"]) == ("removed", False, "kept")
+    assert record["bytes"] > 0
+    assert tree.exists()
+    assert workspaces(person) == before
+
+
+def test_nothing_to_clean_is_said(person: Person) -> None:
+    assert person.ok("clean").lines == ["no worktrees of Lessor's are here", "next  lessor"]
+    assert person.ok("clean", "-o", "json").json == []
+
+
+def test_what_only_the_reflog_knows_stays(person: Person, left) -> None:
+    """A run salvages it, and pinned it holds nothing; here the reference is gone again."""
+    left("Amended", AMENDED)
+    person.ok("salvage", "drop", "1", "--yes")
+    assert fates(person) == {1: ("holds-work", "stays")}
+
+
+def test_discarding_saves_everything_first(person: Person, left) -> None:
+    tree = left("Holds work", WORK)
+    (tree / "later.txt").write_text("later")
+    said = person.ok("clean", "--discard", "1", "--yes")
+    assert said.lines[0].startswith("removed  #1 Holds work")
+    assert said.lines[1] == "         3 files saved: lessor salvage list 1"
+    assert not tree.exists()
+    assert workspaces(person) == []
+    newest = person.ok("salvage", "list", "1", "-o", "json").json[-1]["name"]
+    back = Path(person.ok("salvage", "restore", newest, "-o", "json").json["directory"])
+    texts = {name: (back / name).read_text() for name in ("work.txt", "later.txt", ".env")}
+    assert texts == {"work.txt": "work\n", "later.txt": "later", ".env": "KEY=1"}
+
+
+def test_discarding_without_a_terminal_names_what_would_go_and_removes_nothing(
+    person: Person, left
+) -> None:
+    tree = left("Holds work", WORK)
+    refused = person.run("clean", "--discard", "1")
+    assert refused.code == 4
+    assert "uncommitted: work.txt" in refused.err
+    assert refused.err.splitlines()[-1] == "  next  If it is right: lessor clean --discard 1 --yes"
+    assert (tree / "work.txt").exists()
+    (record,) = person.ok("clean", "--discard", "1", "--dry-run", "-o", "json").json
+    assert (record["removed"], record["verdict"]) == (False, "holds-work")
+    assert (tree / "work.txt").exists()
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 4)])
+def test_discarding_asks_on_a_terminal(person: Person, left, answer: str, code: int) -> None:
+    tree = left("Holds work", WORK)
+    master, slave = pty.openpty()
+    asking = subprocess.Popen(
+        person.command("clean", "--discard", "1"),
+        cwd=person.cwd,
+        env=person.environment() | {"TERM": "dumb"},
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        start_new_session=True,
+    )
+    os.close(slave)
+    seen = b""
+    while b"[y/N]" not in seen:
+        assert select.select([master], [], [], 60)[0], seen
+        seen += os.read(master, 65_536)
+    assert b"work.txt" in seen
+    os.write(master, f"{answer}\n".encode())
+    assert asking.wait(timeout=60) == code
+    os.close(master)
+    assert tree.exists() == (code != 0)
+
+
+def test_a_worktree_that_somebody_stands_in_is_in_use_also_when_it_is_named(
+    person: Person, left
+) -> None:
+    tree = left("Kept one", KEPT)
+    standing = subprocess.Popen(["cat"], cwd=tree, stdin=subprocess.PIPE)
+    try:
+        assert fates(person) == {1: ("in-use", "stays")}
+        said = person.ok("clean")
+        assert f"in use by: cat (pid {standing.pid})" in said.out
+        assert said.lines[-1] == "next  lessor workspace inspect 1"
+        refused = person.run("clean", "--discard", "1", "--yes")
+        assert refused.code == 6
+        assert "is in use" in refused.err
+        assert tree.exists()
+    finally:
+        standing.communicate()
+    assert fates(person) == {1: ("kept", "removed")}
+
+
+def test_a_worktree_under_a_live_lease_is_in_use(person: Person, left) -> None:
+    tree = left("Kept one", KEPT)
+    person.ok("retry", "1")
+    grant = person.claim("--task", "1")
+    assert fates(person) == {1: ("in-use", "stays")}
+    assert "has the lease of #1" in person.ok("clean").out
+    assert person.run("clean", "--discard", "1", "--yes").code == 6
+    person.ok("release", grant["leaseId"])
+    assert fates(person) == {1: ("kept", "removed")}
+    assert not tree.exists()
+
+
+def test_a_directory_that_was_deleted_by_hand_is_forgotten_with_its_branch_kept(
+    person: Person, shop: Path, left
+) -> None:
+    tree = left("Kept one", KEPT)
+    tip = git(shop, "rev-parse", "ai/1-kept-one")
+    (tree / "staged.txt").write_text("staged")
+    git(tree, "add", "staged.txt")
+    shutil.rmtree(tree)
+    assert fates(person) == {1: ("unknown", "forgotten")}
+    assert git(shop, "rev-parse", "ai/1-kept-one") == tip
+    assert str(tree) not in git(shop, "worktree", "list")
+    saved = person.ok("salvage", "list", "1", "-o", "json").json[-1]
+    assert git(shop, "show", f"{saved['ref']}:staged.txt") == "staged"
+    assert workspaces(person) == []
+
+
+def test_a_directory_without_its_entry_is_made_whole_before_it_is_judged(
+    person: Person, shop: Path, left
+) -> None:
+    clean, dirty = left("Kept one", KEPT), left("Holds work", WORK)
+    shutil.rmtree(shop / ".git" / "worktrees")
+    assert fates(person, "--dry-run") == {1: ("unknown", "stays"), 2: ("unknown", "stays")}
+    assert fates(person) == {1: ("kept", "removed"), 2: ("holds-work", "stays")}
+    assert not clean.exists()
+    assert (dirty / "work.txt").read_text() == "work\n"
+    assert git(dirty, "branch", "--show-current") == "ai/2-holds-work"
+
+
+def test_what_is_gone_altogether_is_only_closed(person: Person, shop: Path, left) -> None:
+    tree = left("Kept one", KEPT)
+    git(shop, "worktree", "remove", "-f", "-f", str(tree))
+    assert fates(person) == {1: ("unknown", "gone")}
+    assert fates(person) == {}
+
+
+def test_worktrees_of_others_and_the_main_one_are_never_touched(
+    person: Person, shop: Path, tmp_path: Path, left
+) -> None:
+    left("Kept one", KEPT)
+    git(shop, "worktree", "add", "-q", "-b", "mine", str(tmp_path / "mine"))
+    git(shop, "worktree", "add", "-q", "-b", "theirs", str(tmp_path / "theirs"))
+    git(shop, "worktree", "lock", "--reason", "another tool", str(tmp_path / "theirs"))
+    assert fates(person) == {1: ("kept", "removed")}
+    assert (tmp_path / "mine" / "README").exists()
+    assert (tmp_path / "theirs" / "README").exists()
+    assert (shop / "README").exists()
+
+
+def test_one_that_somebody_else_locked_meanwhile_stays(person: Person, shop: Path, left) -> None:
+    tree = left("Kept one", KEPT)
+    git(shop, "worktree", "unlock", str(tree))
+    git(shop, "worktree", "lock", "--reason", "hands off", str(tree))
+    assert fates(person) == {1: ("holds-work", "stays")}
+    assert person.run("clean", "--discard", "1", "--yes").code == 1
+    assert tree.exists()
+
+
+def test_the_list_and_a_look_at_one(person: Person, left) -> None:
+    tree = left("Holds work", WORK)
+    said = person.ok("workspace")
+    assert said.lines[0].startswith("#1  Holds work  dirty  ai/1-holds-work")
+    assert said.lines[-1] == "next  lessor workspace inspect 1     lessor clean --dry-run"
+    assert person.ok("workspace", "list", "--size", "-o", "json").json[0]["bytes"] > 0
+    looked = person.ok("workspace", "inspect", "1")
+    assert looked.lines[0] == "#1 Holds work  holds work"
+    assert f"  path     {tree}" in looked.lines
+    assert "  holds    .env" in looked.lines
+    assert looked.lines[-1] == "next  lessor clean --discard 1"
+    (record,) = person.ok("workspace", "inspect", "1", "-o", "json").json
+    assert record["dirty"] == [".env", "work.txt"]
+    assert record["nextStep"] == "lessor clean --discard 1"
+    assert person.run("workspace", "inspect", "9").code == 5
+
+
+def test_a_person_adopts_what_a_run_left(person: Person, left) -> None:
+    tree = left("Holds work", WORK)
+    refused = person.run("workspace", "adopt", "1")
+    assert refused.code == 5
+    assert "Nobody holds #1 now." in refused.err
+    person.ok("retry", "1")
+    grant = person.claim("--task", "1")
+    said = person.ok("workspace", "adopt", "1")
+    assert said.lines[-1] == f"next  cd {tree}"
+    (record,) = workspaces(person)
+    assert (record["epoch"], record["state"], record["path"]) == (2, "present", str(tree))
+    assert grant["label"] in git(tree, "worktree", "list", "--porcelain")
+    assert (tree / "work.txt").read_text() == "work\n"
+    assert person.ok("workspace", "adopt", "1", "-o", "json").json["epoch"] == 2
+    assert fates(person) == {1: ("in-use", "stays")}
+
+
+def test_adopting_heals_half_a_worktree(person: Person, shop: Path, left) -> None:
+    tree = left("Holds work", WORK)
+    (tree / ".git").unlink()
+    person.ok("retry", "1")
+    person.claim("--task", "1")
+    person.ok("workspace", "adopt", "1")
+    assert git(tree, "status", "--porcelain") == "?? work.txt"
+
+
+def test_adopting_where_nothing_was_left_is_refused(person: Person, left) -> None:
+    tree = left("Kept one", KEPT)
+    assert fates(person) == {1: ("kept", "removed")}
+    person.ok("retry", "1")
+    person.claim("--task", "1")
+    assert person.run("workspace", "adopt", "1").code == 5
+    assert not tree.exists()
