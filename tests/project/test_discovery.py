@@ -196,6 +196,17 @@ def test_trust_is_given_to_exactly_these_commands(commit, settings: Settings) ->
     assert not other.trusted
 
 
+def test_pushing_results_is_agreed_to_once(commit, settings: Settings) -> None:
+    plain = _project(commit({"lessor.toml": 'check = "true"\n'}), settings)
+    trust(settings, plain.digest, note="check: true\n")
+    pushing = _project(commit({"lessor.toml": 'check = "true"\npush = true\n'}), settings)
+    assert pushing.push
+    assert not pushing.trusted
+    assert ("push", "each result to its remote, as you", "lessor.toml") in pushing.commands
+    same = _project(commit({"lessor.toml": 'check = "true"\npush = false\n'}), settings)
+    assert (same.push, same.trusted) == (False, True)
+
+
 def test_nothing_to_run_needs_no_trust(commit, settings: Settings) -> None:
     assert _project(commit({"README": "x"}), settings).trusted
 

@@ -22,6 +22,7 @@ total = "1h30m"
 rounds = 2
 attempts = 5
 queue = "night"
+push = true
 
 [scopes]
 billing = ["services/billing", "libs/tax"]
@@ -83,3 +84,9 @@ def test_every_key_is_documented() -> None:
     page = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text()
     for key in KEYS:
         assert f"| `{key.name}` | {key.meaning} | {key.default} |" in page
+
+
+def test_whether_results_are_pushed_is_true_or_false() -> None:
+    assert read_manifest(b"push = true\n")["push"] is True
+    with pytest.raises(InvalidError, match="true or false"):
+        read_manifest(b'push = "origin"\n')

@@ -46,6 +46,8 @@ _WORDS: Mapping[NoteKind, str] = {
 _TONES = {
     NoteKind.VERIFIED: Tone.GOOD,
     NoteKind.UNVERIFIED: Tone.GOOD,
+    NoteKind.PUSHED: Tone.GOOD,
+    NoteKind.NOT_PUSHED: Tone.WARN,
     NoteKind.ASKED: Tone.WARN,
     NoteKind.QUIET: Tone.WARN,
     NoteKind.HELD: Tone.WARN,
@@ -63,6 +65,7 @@ _IN_FULL = frozenset(
     {
         *(NoteKind.HELD, NoteKind.CHECK_FAILED, NoteKind.SENT_BACK, NoteKind.ASKED),
         *(NoteKind.FAILED, NoteKind.LOST, NoteKind.STOPPED, NoteKind.DRAINING),
+        NoteKind.NOT_PUSHED,
     }
 )
 

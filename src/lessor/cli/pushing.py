@@ -14,10 +14,10 @@ from lessor.cli.phrases import next_lines, title_line
 from lessor.cli.repositories import Checkout
 from lessor.cli.text import Line, Piece, Tone, shown
 from lessor.cli.tokens import held, token_path
-from lessor.errors import DeniedError, InvalidError, NotFoundError
+from lessor.errors import DeniedError, NotFoundError
 from lessor.git.refs import BRANCHES, read_ref
 from lessor.model.lease import Holder
-from lessor.publish.pushing import Errand, Published, publish
+from lessor.publish.pushing import Errand, Published, default_remote, publish
 from lessor.runner.lease_file import read_holder
 from lessor.service.reading import LeaseRecord
 
@@ -109,14 +109,7 @@ def _remote(invocation: Invocation, checkout: Checkout) -> str:
         fenced_at = invocation.lessor.registry.repository(repository).fence_remote
         if fenced_at is not None:
             return fenced_at
-    usual = checkout.repository.git(["config", "--get", "remote.pushDefault"], check=False)
-    names = checkout.repository.git(["remote"]).lines
-    choice = usual.text if usual.code == 0 else "origin" if "origin" in names else ""
-    if choice or len(names) == 1:
-        return choice or names[0]
-    raise InvalidError(
-        "Which remote isn't clear.", next_step=f"Name one: --remote {' or '.join(names) or 'URL'}."
-    )
+    return default_remote(checkout.repository)
 
 
 def _lines(lease: LeaseRecord, done: Published) -> list[Line]:

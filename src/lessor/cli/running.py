@@ -50,7 +50,9 @@ def desk_for(invocation: Invocation, options: RunOptions, reporter: LineReporter
             found = project_of(checkout.repository, commit=commit, settings=settings)
             if not found.trusted:
                 raise _untrusted(found)
-            plans[commit] = Plan(check=found.check, setup=found.setup, bring=found.bring)
+            plans[commit] = Plan(
+                check=found.check, setup=found.setup, bring=found.bring, push=found.push
+            )
         return plans[commit]
 
     return Desk(

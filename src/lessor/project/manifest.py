@@ -75,6 +75,12 @@ def _count(low: int, high: int) -> Callable[[Any], int]:
     return read
 
 
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError("which has to be true or false")
+    return value
+
+
 def _duration(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise TypeError('which has to be a duration such as "20m"')
@@ -170,6 +176,12 @@ KEYS = (
         meaning="Attempts that count before a task is taken out.",
         default="3",
         read=_count(1, 1000),
+    ),
+    Key(
+        name="push",
+        meaning="Whether a result is pushed, as its holder, before its task is completed.",
+        default="false",
+        read=_flag,
     ),
     Key(name="queue", meaning="The queue that tasks go into.", default="default", read=_text),
     Key(

@@ -33,6 +33,7 @@ class Project:
         workers: how many agents work side by side.
         lease_ms: how long a lease lasts; None means Lessor's own terms.
         scopes: names for sets of paths.
+        push: whether results are pushed to the remote.
         origins: where each of these came from: a file's name, "PATH", or "default".
         digest: names exactly this set of commands in this clone.
         trusted: whether the person has agreed to run these commands; True where there are none.
@@ -53,6 +54,7 @@ class Project:
     rounds: int = 3
     attempts: int = 3
     queue: str = "default"
+    push: bool = False
     agents: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     scopes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
@@ -68,6 +70,8 @@ class Project:
         found += [
             (f"agent {name}", " ".join(words), MANIFEST) for name, words in self.agents.items()
         ]
+        if self.push:
+            found.append(("push", "each result to its remote, as you", MANIFEST))
         if self.origins["bring"] != DEFAULT:
             found.append(("brings", ", ".join(self.bring), self.origins["bring"]))
         return found
@@ -100,9 +104,10 @@ def project_of(repository: Repository, *, commit: str, settings: Settings) -> Pr
     for name, found in _discovered(tree, given).items():
         settled[name] = found.value
         origins[name] = found.origin
-    digest = commands_digest(
-        repository, {name: settled.get(name) for name in ("check", "setup", "bring", "agents")}
-    )
+    named = {name: settled.get(name) for name in ("check", "setup", "bring", "agents")}
+    if settled.get("push"):
+        named["push"] = True
+    digest = commands_digest(repository, named)
     project = Project(
         commit=commit,
         digest=digest,

@@ -17,6 +17,7 @@ from lessor.errors import (
 from lessor.git.command import run_git
 from lessor.git.fence import fence_ref, move_fence, next_fence
 from lessor.git.push import Fate, Pushed, RefChange, push, remote_tips
+from lessor.git.repository import Repository
 from lessor.ids import new_token
 from lessor.model.intent import Intent, Outcome, Publish, outcome_of
 from lessor.model.lease import Holder
@@ -60,6 +61,23 @@ class Errand:
     ref: str
     commit: str
     hooks: bool = False
+
+
+def default_remote(repo: Repository) -> str:
+    """The remote that a person's own `git push` would most likely go to.
+
+    Raises:
+        InvalidError: there is none, or there are several and none is told apart.
+    """
+    usual = repo.git(["config", "--get", "remote.pushDefault"], check=False)
+    names = repo.git(["remote"]).lines
+    choice = usual.text if usual.code == 0 else "origin" if "origin" in names else ""
+    if choice or len(names) == 1:
+        return choice or names[0]
+    raise InvalidError(
+        "Which remote is meant isn't clear.",
+        next_step=f"Name one: --remote {' or '.join(names) or 'URL'}.",
+    )
 
 
 def publish(lessor: Lessor, holder: Holder, errand: Errand) -> Published:

@@ -17,6 +17,7 @@ from lessor.errors import (
     HostError,
     LeaseLostError,
     LessorError,
+    RemoteUnreachableError,
     StoreUnavailableError,
 )
 from lessor.model.grant import Grant
@@ -35,6 +36,7 @@ from lessor.runner.launching import launch, refuse_missing_program
 from lessor.runner.lease_file import forget_holder, lease_file, write_holder
 from lessor.runner.noting import NoteKind
 from lessor.runner.outcome import Outcome
+from lessor.runner.remote import Publishing
 from lessor.runner.removed import is_there, of_removed
 from lessor.runner.report import EventKind
 from lessor.runner.salvaging import keep, move
@@ -47,6 +49,7 @@ from lessor.runner.workplace import Place, Workplace
 
 MOST_CRASHES = 5
 _STOPPED = "stopped by a person"
+_NO_TASK_NOW = (HostError, BaseRedError, DeniedError, AgentMissingError, RemoteUnreachableError)
 
 
 class Attempt:
@@ -76,6 +79,7 @@ class Attempt:
         )
         self._ending = Ending(desk, grant, holder=lambda: self._lifeline.holder, tell=self._note)
         self._work = Work(take_back=self._take_back)
+        self._publishing = Publishing(desk, holder=lambda: self._lifeline.holder, tell=self._note)
         self._supervised: Supervised | None = None
 
     def run(self) -> Outcome:
@@ -84,6 +88,7 @@ class Attempt:
         Raises:
             HostError, BaseRedError, DeniedError, AgentMissingError: no task of this run can be
                 worked on. The lease was given back, and no attempt spent.
+            RemoteUnreachableError: the same for now: the repository's fenced remote doesn't answer.
         """
         try:
             return self._try()
@@ -95,6 +100,7 @@ class Attempt:
             self._hang_up()
             forget_holder(self._lifeline.path)
             forget_passwords(self._desk, self._grant.lease)
+            self._publishing.close()
 
     def _try(self) -> Outcome:
         try:
@@ -103,7 +109,7 @@ class Attempt:
             raise
         except (StoreUnavailableError, BusyError) as silent:
             return self._ending.release(self._work, why=last_line(str(silent)), hurried=True)
-        except (HostError, BaseRedError, DeniedError, AgentMissingError) as refused:
+        except _NO_TASK_NOW as refused:
             self._ending.release(self._work, why=refused.message.partition("\n")[0], hurried=True)
             raise
         except OSError as error:
@@ -141,7 +147,7 @@ class Attempt:
             if outcome is not None:
                 return outcome
             judgement = self._judged(following, errand, place, plan)
-            outcome = self._weigh(following, judgement)
+            outcome = self._weigh(following, judgement, plan)
             if outcome is not None:
                 return outcome
             errand = self._again(errand, judgement)
@@ -154,6 +160,7 @@ class Attempt:
             def interrupted() -> bool:
                 return tending.over or self._stopping.now
 
+            self._publishing.make_ready()
             place = workplace.take(self._grant)
             self._work.workspace = place.workspace
             plan = self._desk.plan_at(place.plan_from)
@@ -244,7 +251,7 @@ class Attempt:
             interrupted=lambda: following.is_over() or self._stopping.now,
         )
 
-    def _weigh(self, following: Following, judgement: Judgement) -> Outcome | None:
+    def _weigh(self, following: Following, judgement: Judgement, plan: Plan) -> Outcome | None:
         """What a judgement leads to; None is another round."""
         if following.is_over():
             if following.cancelled:
@@ -255,6 +262,10 @@ class Attempt:
             return self._ending.release(self._work, why=_STOPPED, hurried=True)
         if lacking and self._work.round < self._desk.options.rounds:
             return None
+        changed = judgement.change is not None and judgement.change.own
+        if plan.push and judgement.finding is Finding.GOOD and changed:
+            # The supervisor still renews: a push may take longer than what is left of the term.
+            judgement = self._publishing.push(judgement, self._grant.branch or "")
         return self._ending.settle(self._work, judgement)
 
     def _again(self, errand: Errand, judgement: Judgement) -> Errand:

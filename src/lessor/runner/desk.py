@@ -31,11 +31,13 @@ class Plan:
         check: judges a result, in a clean checkout.
         setup: prepares a worktree.
         bring: patterns of ignored files to copy into it.
+        push: whether a result is pushed before its task is completed.
     """
 
     check: str | None = None
     setup: str | None = None
     bring: tuple[str, ...] = ()
+    push: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -86,6 +86,7 @@ class Ending:
                 "rounds": work.round,
                 "check_ms": judgement.check_ms,
                 **({} if judgement.change is None else judgement.change.size),
+                **({"pushed": judgement.pushed} if judgement.pushed else {}),
             },
         )
         if judgement.finding is Finding.GOOD:
@@ -181,7 +182,7 @@ class Ending:
     def _complete(self, work: Work, judgement: Judgement, result: Result) -> Outcome:
         work.take_back()
         self.send(lambda: self._desk.lessor.leases.complete_one(self._holder(), result))
-        verified = judgement.stage is Stage.VERIFIED
+        verified = judgement.stage in {Stage.VERIFIED, Stage.PUSHED}
         self._tell(NoteKind.VERIFIED if verified else NoteKind.UNVERIFIED, judgement.commit[:12])
         if work.workspace is not None:
             self._tell(NoteKind.KEPT, give_back(self._desk, work.workspace, tell=self._tell))

@@ -57,6 +57,7 @@ class Judgement:
         advice: what the agent can do about it in its next round.
         check_ms: how long the check took; None where none ran.
         change: what was changed, where that is known.
+        pushed: the remote that has the commit; or "no: " and why; empty where nobody asked.
     """
 
     finding: Finding
@@ -69,6 +70,7 @@ class Judgement:
     advice: str = ""
     check_ms: int | None = None
     change: Change | None = None
+    pushed: str = ""
 
 
 class Judge:

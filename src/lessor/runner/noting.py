@@ -28,6 +28,8 @@ class NoteKind(StrEnum):
     SENT_BACK = "sent back"
     VERIFIED = "verified"
     UNVERIFIED = "unverified"
+    PUSHED = "pushed"
+    NOT_PUSHED = "not pushed"
     KILLED = "killed"
     FAILED = "failed"
     ASKED = "needs you"

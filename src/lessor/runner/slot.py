@@ -7,7 +7,13 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-from lessor.errors import BusyError, GrantOverError, LessorError, StoreUnavailableError
+from lessor.errors import (
+    BusyError,
+    GrantOverError,
+    LessorError,
+    RemoteUnreachableError,
+    StoreUnavailableError,
+)
 from lessor.ids import new_request_id, new_token
 from lessor.model.grant import ClaimRequest, Grant
 from lessor.model.lease import MINUTE
@@ -18,6 +24,7 @@ from lessor.runner.coming import Coming
 from lessor.runner.desk import Desk
 from lessor.runner.judging import Judge
 from lessor.runner.outcome import Outcome
+from lessor.runner.remote import Remote
 from lessor.runner.stopping import Stopping
 
 IDLE_MS = 250
@@ -91,6 +98,7 @@ class Slot:
         self._baseline = baseline
         self._stopping = stopping
         self._coming = Coming(desk)
+        self._remote = Remote(desk)
         self._silent_since: int | None = None
         self._wish: ClaimRequest | None = None
 
@@ -111,6 +119,10 @@ class Slot:
         while not self._stopping.draining:
             sent_ms = self._desk.clock.boottime_ms()
             try:
+                if self._remote.is_away():
+                    self._wait_for_remote()
+                    continue
+                self._remote.recover()
                 grant = self._tally.claim(lambda: self._claim(worker))
                 over = grant is None and self._is_over()
                 self._silent_since = None
@@ -138,6 +150,8 @@ class Slot:
                 stopping=self._stopping,
                 sent_ms=sent_ms,
             ).run()
+        except RemoteUnreachableError as silent:
+            self._remote.went_away(silent)
         finally:
             self._tally.count(grant, outcome)
 
@@ -147,6 +161,12 @@ class Slot:
         self._silent_since = self._silent_since or now
         if now - self._silent_since >= UNREACHABLE_MS and self._tally.idle:
             raise silent
+        self._stopping.wait(4 * IDLE_MS)
+
+    def _wait_for_remote(self) -> None:
+        """Wait a little for a fenced remote that doesn't answer; raise when it never does."""
+        if self._tally.idle:
+            self._remote.refuse_gone()
         self._stopping.wait(4 * IDLE_MS)
 
     def _is_over(self) -> bool:
