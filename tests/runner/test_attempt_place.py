@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 from run_rig import ADD, git
 from supervisor_rig import until
 
+from lessor.demo.story import SCRIPTS
 from lessor.runner.desk import Plan
 from lessor.runner.noting import NoteKind
 
@@ -266,3 +268,12 @@ def test_an_agent_can_commit_also_where_git_knows_nobody(shop, tmp_path, known, 
     task = shop.add("commits by itself")
     assert shop.run("echo work > 1.txt; git add 1.txt; git commit -qm mine") == 0
     assert git(shop.root, "log", "-1", "--format=%an", shop.task(task).branch) == author
+
+
+def test_the_demos_agent_commits_where_git_knows_nobody(shop, tmp_path):
+    (tmp_path / "gitconfig").write_text("[user]\n\tuseConfigOnly = true\n")
+    script = next(s for s in SCRIPTS if s.rounds and s.rounds[0][0].commit and not s.question)
+    task = shop.add(script.title)
+    ledger = {"LESSOR_DEMO_LEDGER": str(tmp_path / "ledger")}
+    assert shop.run((sys.executable, "-m", "lessor.demo.agent"), env=ledger) == 0
+    assert shop.messages(task)

@@ -51,7 +51,10 @@ def _take(step: Step) -> None:
     _note(step)
     if step.commit:
         run_git(["add", "--", step.path], cwd=Path.cwd())
-        run_git(["commit", "--quiet", "-m", step.commit], cwd=Path.cwd())
+        # Where git knows nobody, the runner says as whom.
+        known = ("GIT_AUTHOR_", "GIT_COMMITTER_")
+        who = {name: value for name, value in os.environ.items() if name.startswith(known)}
+        run_git(["commit", "--quiet", "-m", step.commit], cwd=Path.cwd(), env=who)
 
 
 def _note(step: Step) -> None:
