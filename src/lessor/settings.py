@@ -10,6 +10,7 @@ from pathlib import Path
 STORE = "LESSOR_STORE"
 LISTEN = "LESSOR_LISTEN_DSN"
 STATE = "LESSOR_STATE_DIR"
+UNASKED = "LESSOR_COMMIT_UNASKED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -100,13 +100,18 @@ def elsewhere(yard: Yard, main: Path, git: Git) -> Path:
     return yard.tmp / "team hooks"
 
 
+def at_home(yard: Yard, main: Path, git: Git) -> Path:
+    git(main, "config", "core.hooksPath", "~/hooks")
+    return Path.home() / "hooks"
+
+
 def of_this_worktree(yard: Yard, main: Path, git: Git) -> Path:
     git(main, "config", "extensions.worktreeConfig", "true")
     git(yard.worktree, "config", "--worktree", "core.hooksPath", str(yard.tmp / "own"))
     return yard.tmp / "own"
 
 
-@pytest.mark.parametrize("place", [plain, husky, elsewhere, of_this_worktree])
+@pytest.mark.parametrize("place", [plain, husky, elsewhere, at_home, of_this_worktree])
 def test_the_persons_hooks_run_as_before(
     yard: Yard, main: Path, git: Git, place: Callable[..., Path]
 ):

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from run_rig import RunRig, git
 
+from lessor.git.hooks import hooks_folder
 from lessor.git.trailer import labels_of
 from lessor.ids import new_request_id, new_token
 from lessor.model.grant import ClaimRequest, Result
@@ -147,8 +148,10 @@ def test_a_path_that_another_holds_is_refused_with_its_holder_and_one_command(
 def test_what_was_taken_meanwhile_is_refused_though_it_is_free_again(leased: Leased) -> None:
     other = Leased(leased.shop, agent="codex-1", scopes=("docs",))
     leased.shop.lessor.leases.complete_one(other.grant.holder, Result(said="done"))
+    Leased(leased.shop, agent="codex-2", scopes=("lib",))  # a claim frees what has ended
     ended = leased.commit("docs/x.md")
     assert ended.returncode == 1
+    assert "these paths can't be part of #1" in ended.stderr
     assert f"docs/x.md was taken meanwhile by #{other.grant.number} (codex-1)" in ended.stderr
 
 
@@ -296,6 +299,34 @@ def test_a_store_that_cannot_be_asked_refuses_and_leaves_the_word_to_whoever_com
         assert leased.labels() == [leased.grant.label]
     finally:
         away.rename(store)
+
+
+def test_a_person_may_let_a_whole_run_commit_without_asking(
+    shop: RunRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For agents that can't reach the store: in a container, or in a sandbox."""
+    task = shop.add()
+    agent = (
+        'cd "$LESSOR_WORKTREE"; here=$(git rev-parse --absolute-git-dir)/lessor-hooks; '
+        'sed -i "s|sqlite://|sqlite:///nowhere|" "$here/lease.json"; '
+        'echo x > new; git add -A; git commit -qm "by hand"; exit $?'
+    )
+    monkeypatch.setenv("LESSOR_COMMIT_UNASKED", "1")
+    assert shop.run(agent) == 0
+    assert shop.messages(task)[0].startswith("by hand")
+
+
+def test_a_worktree_that_has_lost_what_its_hooks_know_refuses_and_labels_nothing(
+    leased: Leased,
+) -> None:
+    (hooks_folder(leased.worktree) / "lease.json").unlink()
+    ended = leased.commit("src/x")
+    assert ended.returncode == 1
+    assert "doesn't say which lease" in ended.stderr
+    ended = leased.git("commit", "-qm", "x", "--no-verify")
+    assert ended.returncode == 0
+    assert ended.stderr.splitlines()[-1] == "lessor: the commit is made without its label."
+    assert leased.labels() == []
 
 
 def test_nothing_in_the_worktree_is_imported_by_the_gate(leased: Leased) -> None:

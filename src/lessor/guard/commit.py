@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 
 from lessor.errors import LeaseLostError, LessorError
 from lessor.runner.posted import FILE, Posted, read_posted
+from lessor.settings import UNASKED
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from lessor.guard.authority import Authority
 
-UNASKED = "LESSOR_COMMIT_UNASKED"
 MOST_LISTED = 20
 _NO_EDITOR = ":"
 _TEMPLATE = "template"
@@ -36,15 +36,21 @@ def main(arguments: Sequence[str]) -> int:
     """Answer one hook; 0 lets git go on."""
     verb, *rest, folder = arguments
     here = Path(folder)
+    writes = verb in {"label", "unlabel"}
     try:
         posted = read_posted(here / FILE)
-        if verb == "label":
-            return _label(Path(rest[0]), rest[1], posted, here / _TEMPLATE)
-        if verb == "unlabel":
-            return _unlabel(Path(rest[0]))
-        return _judge(here, posted, staged=verb == "paths")
-    except LessorError as silent:
-        return _unasked(silent)
+        if not writes:
+            return _judge(here, posted, staged=verb == "paths")
+        file = Path(rest[0])
+        return (
+            _label(file, rest[1], posted, here / _TEMPLATE) if verb == "label" else _unlabel(file)
+        )
+    except (LessorError, OSError) as silent:
+        said = silent.message if isinstance(silent, LessorError) else str(silent)
+        if not writes:
+            return _unasked(said)
+        _say(said)
+        return 1
 
 
 def _judge(here: Path, posted: Posted, *, staged: bool) -> int:
@@ -111,12 +117,12 @@ def _named(paths: Sequence[str]) -> str:
     return shlex.join(paths)
 
 
-def _unasked(silent: LessorError) -> int:
+def _unasked(why: str) -> int:
     if os.environ.get(UNASKED) == "1":
         _say("committed without asking for the lease; it is judged at completion.")
         return 0
     return _refuse(
-        f"nobody can say whether the lease still holds: {silent.message}",
+        f"nobody can say whether the lease still holds: {why}",
         "nothing is lost: what you staged stays staged. Try again; or commit without asking, and it",
         f"is judged at completion: {UNASKED}=1 git commit …",
     )

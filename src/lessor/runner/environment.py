@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from lessor.settings import LISTEN, STATE, STORE
+from lessor.settings import LISTEN, STATE, STORE, UNASKED
 
 # Facts of the machine and the person, which git never sets by itself.
 _GIT_KEPT = frozenset(
@@ -18,7 +18,7 @@ _GIT_KEPT = frozenset(
         *("GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS"),
     }
 )
-_LESSOR_KEPT = frozenset({STATE, STORE, LISTEN})
+_LESSOR_KEPT = frozenset({STATE, STORE, LISTEN, UNASKED})
 
 
 def foreign_variables(inherited: Mapping[str, str] | None = None) -> tuple[str, ...]:
