@@ -88,6 +88,15 @@ def test_a_repository_inside_is_not_committed(leftovers, worktree: Path, git: Gi
     assert git(worktree, "ls-files", "inner") == ""
 
 
+def test_a_submodule_whose_directory_is_gone_is_committed_as_gone(
+    submodule: str, leftovers, worktree: Path, git: Git
+):
+    (worktree / submodule).rmdir()
+    assert leftovers() is not None
+    assert git(worktree, "ls-files", submodule) == ""
+    assert git(worktree, "status", "--porcelain") == ""
+
+
 def test_what_a_path_became_is_committed(leftovers, worktree: Path, git: Git):
     (worktree / "README").unlink()
     (worktree / "README").mkdir()

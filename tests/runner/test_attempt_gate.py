@@ -112,11 +112,85 @@ def test_an_agent_that_takes_a_held_path_out_as_it_was_told_succeeds(shop):
     assert "src/tax/new.py" not in git(shop.root, "ls-tree", "-r", "--name-only", shop.branch(task))
 
 
-def test_a_held_path_that_was_changed_and_undone_is_no_matter(shop):
+FOLLOW = 'eval "$(sed -n \'s/^Take them out, and keep the rest: //p\' "$LESSOR_BRIEF")"'
+"""Does what the gate told the agent to do."""
+
+# What the hooks of the worktree didn't see: they are asked before, and this gate after all is done.
+COMMIT = "git add -A; git commit -q --no-verify -m"
+UNDONE = f"{write('src/tax/rate.py')}; {COMMIT} one; git revert --no-edit HEAD"
+MERGE = "git checkout -qb side $LESSOR_BASE; git commit -q --allow-empty -m side; git checkout -q -"
+VIOLATIONS = {
+    "edit": write("src/tax/rate.py"),
+    "new file": write("src/tax/new.py"),
+    "undone": UNDONE,
+    "deletion": "git rm -q src/tax/rate.py",
+    "rename away": "git mv src/tax/rate.py docs/rate.py",
+    "rename into": "git mv docs/index.md src/tax/index.md",
+    "mode": "chmod +x src/tax/rate.py",
+    "link": "ln -sf /etc/passwd src/tax/rate.py",
+    "new link": "ln -s ../../README src/tax/link",
+    "directory to file": "git rm -rq src/tax; echo file > src/tax",
+    "gitlink": 'git update-index --add --cacheinfo "160000,$LESSOR_BASE,src/tax/module"; '
+    "git commit -q --no-verify -m module",
+    "hidden in a merge": f"{MERGE}; git merge -q --no-commit --no-ff side; "
+    f"{write('src/tax/rate.py')}; {COMMIT} merged",
+    "merge of three": f"{MERGE}; git checkout -qb third side; {write('src/tax/new.py')}; "
+    f'{COMMIT} third; git checkout -q "$LESSOR_BRANCH"; git commit -q --allow-empty -m mine; '
+    "git checkout -qb fourth side; git commit -q --allow-empty -m fourth; "
+    'git checkout -q "$LESSOR_BRANCH"; git merge -q --no-edit third fourth',
+}
+
+
+@pytest.mark.parametrize("kind", VIOLATIONS)
+def test_every_kind_of_violation_names_its_commit_and_the_command_that_takes_it_out(shop, kind):
     held(shop, "src/tax")
-    shop.add()
-    agent = f"{write('src/tax/rate.py')}; git commit -qnam one; git revert --no-edit HEAD; {write('docs/new.md')}"
-    assert shop.run(agent) == 0
+    task = shop.add()
+    copy = 'cp "$LESSOR_BRIEF" "$0.brief"'
+    agent = (
+        f'if [ "$LESSOR_ROUND" = 1 ]; then {write("docs/new.md")}; git add -A; git commit -qm docs; '
+        f"{VIOLATIONS[kind]}; else {copy}; {FOLLOW}; fi"
+    )
+    assert shop.run(agent, rounds=2) == 0, shop.task(task).said
+    told = (shop.directory / "agent.sh.brief").read_text()
+    (line, *_) = [line for line in told.splitlines() if line.startswith("- src/tax")]
+    commit = line.partition("(commit ")[2][:12]
+    assert git(shop.root, "cat-file", "-t", commit) == "commit"
+    # A gitlink without its directory is a deletion by the time that leftovers are committed.
+    assert ("undone since" in line) is (kind in {"undone", "gitlink"})
+    assert "lessor widen 2 src/tax" in told
+    assert shop.shown(task, "docs/new.md") == "work"
+    changed = git(shop.root, "diff", "--name-only", "main", shop.branch(task)).split()
+    assert not [path for path in changed if path.startswith("src/tax")]
+    every = git(shop.root, "log", "--format=", "--name-only", f"main..{shop.branch(task)}").split()
+    assert not [path for path in every if path.startswith("src/tax")]
+
+
+def test_what_drops_the_other_side_of_a_merge_is_a_violation(shop):
+    """`-s ours` undoes what main has, in a file that the task may not touch."""
+    task = shop.add()
+    held(shop, "src/tax")
+    go, ready = shop.directory / "go", shop.directory / "ready"
+    agent = (
+        f'if [ "$LESSOR_ROUND" = 1 ]; then touch {ready}; while [ ! -e {go} ]; do sleep 0.05; done; '
+        f"{write('docs/new.md')}; git add -A; git commit -qm docs; "
+        f'git merge -q --no-edit -s ours main; else cp "$LESSOR_BRIEF" "$0.brief"; {FOLLOW}; fi'
+    )
+    started = shop.start(agent, rounds=2)
+    until(ready.exists, "the agent works")
+    shop.write("src/tax/rate.py", "rate = 7\n")
+    shop.commit("rate: lower it")
+    go.touch()
+    assert started.result() == 0
+    assert "- src/tax/rate.py (commit " in (shop.directory / "agent.sh.brief").read_text()
+    assert shop.shown(task, "src/tax/rate.py") == "rate = 7"
+    assert git(shop.root, "diff", "--name-only", "main", shop.branch(task)) == "docs/new.md"
+
+
+def test_a_path_that_was_changed_and_undone_is_taken_where_nobody_has_it(shop):
+    """The commits travel with the result, and the remote judges each of them."""
+    task = shop.add()
+    assert shop.run(f"{UNDONE}; {write('docs/new.md')}") == 0
+    assert set(shop.task(task).scopes) == {"docs", "src/tax"}
 
 
 def test_one_file_is_taken_where_its_directory_is_partly_held(shop):

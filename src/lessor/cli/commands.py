@@ -91,6 +91,7 @@ COMMANDS: Mapping[str, Entry] = MappingProxyType(
         "ready": _in(Part.SCRIPTS, "ready:ready"),
         "claim": _in(Part.SCRIPTS, "claiming:claim"),
         "renew": _in(Part.SCRIPTS, "claiming:renew"),
+        "widen": _in(Part.SCRIPTS, "widening:widen"),
         "complete": _in(Part.SCRIPTS, "ending:complete"),
         "fail": _in(Part.SCRIPTS, "ending:fail"),
         "release": _in(Part.SCRIPTS, "ending:release"),

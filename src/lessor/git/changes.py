@@ -65,6 +65,25 @@ def touches(
     return tuple(sorted(found))
 
 
+def newest_shared(common_dir: Path, base: str, head: str, *, others: Sequence[str]) -> str:
+    """The newest commit below `head` that `base` or one of `others` leads to.
+
+    That is the base, unless a newer target was merged or rebased onto.
+
+    Raises:
+        GitError: A revision names no commit.
+    """
+    found: list[str] = []
+    for other in (base, *others):
+        asked = ["merge-base", head, other]
+        shared = run_git(asked, cwd=common_dir, git_dir=common_dir, check=False)
+        found += shared.lines[:1] if shared.code == 0 else []
+    if not found:
+        return resolve_commit(common_dir, base)
+    asked = ["merge-base", "--independent", *dict.fromkeys(found)]
+    return run_git(asked, cwd=common_dir, git_dir=common_dir).lines[0]
+
+
 def touched_paths(
     common_dir: Path, base: str, head: str, *, excluding: Sequence[str] = ()
 ) -> tuple[str, ...]:

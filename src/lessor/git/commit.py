@@ -115,7 +115,7 @@ def _stage(layout: Layout, status: Status) -> None:
     paths = {change.path for change in status.changed} | set(status.untracked)
     modes = {path: mode_of(layout.path, path) for path in paths if not path.endswith("/")}
     gone = [path for path, mode in modes.items() if mode is None]
-    there = [path for path, mode in modes.items() if mode not in {None, GITLINK} or path in inner]
+    there = [path for path, mode in modes.items() if mode and (mode != GITLINK or path in inner)]
     # Two steps: git calls a tracked path below what is now a link an error, not a deletion.
     for options, names in (("--force-remove", gone), ("--add", there)):
         layout.git(

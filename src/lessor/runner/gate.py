@@ -1,7 +1,8 @@
-"""The gate at completion: every changed path lies in the scope, or is taken now, or is refused.
+"""The gate at completion: every path lies in the scope, or is taken now, or is refused.
 
-A path counts that an own commit touched and that the result changes; what was undone again changes
-nothing for others. Commits of the target that were merged in are somebody else's.
+Every path counts that one of its own commits touched, also where a later one undid that: the commits
+travel with the result, and the remote's gate judges each of them. Commits of the target that were
+merged in are somebody else's.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from lessor.errors import InvalidError, ScopeHeldError, ScopeInvalidError
-from lessor.git.changes import FileChange, diff_summary, touches
+from lessor.git.changes import FileChange, diff_summary, newest_shared, touches
 from lessor.git.repository import packages_at
 from lessor.model.grant import Grant
 from lessor.model.path import PathRules, path_key
@@ -34,11 +35,19 @@ class Change:
 
     Attributes:
         files: every file that differs from the base, for people.
-        own: the paths of own commits among them, each with a commit that touched it.
+        touched: the paths that own commits touched, each with the id of one.
+        head: the result's commit.
     """
 
     files: tuple[FileChange, ...]
-    own: Mapping[str, str]
+    touched: Mapping[str, str]
+    head: str
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The paths that own commits touched and that the result changes."""
+        differing = {file.path for file in self.files}
+        return tuple(path for path in self.touched if path in differing)
 
     @property
     def size(self) -> dict[str, int]:
@@ -57,13 +66,10 @@ def change_between(desk: Desk, base: str, head: str) -> Change:
         GitError: git can't tell.
     """
     common_dir = desk.repo.common_dir
-    files = diff_summary(common_dir, base, head)
-    differing = {file.path for file in files}
-    own: dict[str, str] = {}
+    touched: dict[str, str] = {}
     for touch in touches(common_dir, base, head, excluding=target_tips(desk, base)):
-        if touch.path in differing:
-            own.setdefault(touch.path, touch.commit)
-    return Change(files=files, own=own)
+        touched.setdefault(touch.path, touch.commit)
+    return Change(files=diff_summary(common_dir, base, head), touched=touched, head=head)
 
 
 class Gate:
@@ -75,22 +81,35 @@ class Gate:
         self._rules = PathRules(fold_case=known.fold_case, normalize=known.normalize)
 
     def judge(self, grant: Grant, change: Change, *, base: str, tell: Tell) -> Refused | None:
-        """Widen over every own path outside the scope that nobody has; what can't be had, if any.
+        """Widen over every touched path outside the scope that nobody has; what can't be had, if any.
 
         Raises:
             LeaseLostError: the lease is over.
             GitError: git can't be asked.
         """
-        outside, refused = self._outside(grant, change.own)
+        outside, refused = self._outside(grant, change.touched)
         if outside and grant.strict:
             confined = f"the task is confined to {', '.join(grant.scopes[:3])}"
             cause = Cause(text=confined, rule=f"can't be part of it: {confined}")
             refused |= dict.fromkeys(outside, cause)
         elif outside:
             refused |= self._take(grant, outside, base=base, tell=tell)
-        return in_words(refused, change.own, number=grant.number) if refused else None
+        if not refused:
+            return None
+        common_dir, targets = self._desk.repo.common_dir, target_tips(self._desk, base)
+        start = newest_shared(common_dir, base, change.head, others=targets)
+        left = {file.path for file in diff_summary(common_dir, start, change.head)}
+        return in_words(
+            refused,
+            change.touched,
+            number=grant.number,
+            start=start,
+            undone=refused.keys() - left,
+        )
 
-    def _outside(self, grant: Grant, own: Mapping[str, str]) -> tuple[list[str], dict[str, Cause]]:
+    def _outside(
+        self, grant: Grant, touched: Mapping[str, str]
+    ) -> tuple[list[str], dict[str, Cause]]:
         """The paths outside of what the lease covers now, and those that no tree may hold."""
         # Read anew: the lease may have been widened since it was granted.
         texts = self._desk.lessor.tasks.task(grant.task).scopes
@@ -99,7 +118,7 @@ class Gate:
         globs = [scope for scope in scopes if scope.pattern is not None]
         outside: list[str] = []
         refused: dict[str, Cause] = {}
-        for path in own:
+        for path in touched:
             try:
                 if not self._is_covered(path, plain, globs):
                     outside.append(path)

@@ -27,12 +27,6 @@ from lessor.runner.workplace import Place
 
 TAIL = 4_000
 LONGEST_NAMED = 60
-TAKE_OUT = (
-    "\n\nTake them out, and keep the rest: git reset --soft $LESSOR_BASE && "
-    "git restore --source=$LESSOR_BASE --staged --worktree -- PATH…\n"
-    "What remains is committed for you. What belongs to another task may be free later; say so "
-    "if the work can't do without it."
-)
 
 
 class Finding(StrEnum):
@@ -131,7 +125,7 @@ class Judge:
                 told=held.told,
                 step=held.step,
                 note=NoteKind.HELD,
-                advice=TAKE_OUT,
+                advice=f"\n\n{held.advice}",
             )
         return self._check(errand, plan, found, tell, interrupted)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from lessor.errors import ScopeHeldError
@@ -38,11 +39,13 @@ class Refused:
 
     Attributes:
         text: each path with a commit that touched it and why, for the agent.
+        advice: the commands that take them out, or get them later, for the agent.
         told: which paths, and which task has them, for people.
         step: what helps then, with its command.
     """
 
     text: str
+    advice: str
     told: str
     step: str
 
@@ -58,15 +61,24 @@ def held_by(refusal: ScopeHeldError) -> Cause:
     )
 
 
-def in_words(causes: Mapping[str, Cause], commits: Mapping[str, str], *, number: int) -> Refused:
+def in_words(
+    causes: Mapping[str, Cause],
+    commits: Mapping[str, str],
+    *,
+    number: int,
+    start: str,
+    undone: Collection[str] = (),
+) -> Refused:
     """Refused paths in words; one at least.
 
     Args:
         commits: a commit that touched it, by path.
         number: the task whose result this is.
+        start: the newest commit below the result that isn't the task's own.
+        undone: those that the result leaves as they were, though commits in it touch them.
     """
     lines = [
-        f"- {shown_path(path)} (commit {commits[path][:12] or 'unknown'}): {cause.text}"
+        f"- {shown_path(path)} ({_touched(commits[path], undone=path in undone)}): {cause.text}"
         for path, cause in list(causes.items())[:MOST_LISTED]
     ]
     if len(causes) > MOST_LISTED:
@@ -75,7 +87,13 @@ def in_words(causes: Mapping[str, Cause], commits: Mapping[str, str], *, number:
     for path, cause in causes.items():
         alike.setdefault((cause.number, cause.agent, cause.live, cause.rule), []).append(path)
     told = "; ".join(_sentence(paths, *key) for key, paths in alike.items())
-    return Refused(text="\n".join(lines), told=f"{told}.", step=_step(causes, number))
+    left = [path for path in causes if path not in undone]
+    return Refused(
+        text="\n".join(lines),
+        advice=f"{_take_out(left, start)}{_later(causes, number)}",
+        told=f"{told}.",
+        step=_step(causes, number),
+    )
 
 
 def named(paths: list[str]) -> str:
@@ -89,6 +107,36 @@ def shown_path(path: str) -> str:
     """A path that git knows, printable and short."""
     text = kept_text(path, most=_LONGEST)
     return text if text.isprintable() and len(path) <= _LONGEST else repr(text)
+
+
+def _touched(commit: str, *, undone: bool) -> str:
+    return f"commit {commit[:12] or 'unknown'}{', undone since' if undone else ''}"
+
+
+def _take_out(paths: list[str], start: str) -> str:
+    restore = f" && git restore --source={start} --staged --worktree -- {_quoted(paths)}"
+    return (
+        f"Take them out, and keep the rest: git reset --soft {start}{restore if paths else ''}\n"
+        "What remains is committed for you."
+    )
+
+
+def _later(causes: Mapping[str, Cause], number: int) -> str:
+    """How to get what another task still has; what it took meanwhile needs its changes first."""
+    live = {path: cause.number for path, cause in causes.items() if cause.number and cause.live}
+    if not live:
+        return " Say so if the work can't do without them."
+    whose = " and ".join(f"#{holder}" for holder in sorted(set(live.values())))
+    return (
+        f" If the work can't do without them, say so. When {whose} gives them back: "
+        f"lessor widen {number} {_quoted(list(live))}"
+    )
+
+
+def _quoted(paths: list[str]) -> str:
+    if len(paths) > MOST_LISTED or not all(path.isprintable() for path in paths):
+        return "PATH…"
+    return shlex.join(paths)
 
 
 def _sentence(paths: list[str], holder: int, agent: str, live: bool, rule: str) -> str:
