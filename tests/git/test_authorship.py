@@ -411,9 +411,17 @@ def test_a_commit_frozen_with_its_locks_held_keeps_the_branch_until_it_ends(
     with pytest.raises(GitError, match=r"HEAD\.lock") as refused:
         detach_head(worktree)
     assert "ends" in refused.value.next_step
+    new = worktree.with_name("7-2")
+
+    def add() -> None:
+        add_worktree(
+            repo, path=new, branch=BRANCH, base="main", task="7", epoch=2, reason=LABELS[1]
+        )
+
+    with pytest.raises(GitError, match=r"is checked out in .* holds .*lock there"):
+        add()
     assert wake(process, tmp_path) == 0
     detach_head(worktree)
-    new = worktree.with_name("7-2")
-    add_worktree(repo, path=new, branch=BRANCH, base="main", task="7", epoch=2, reason=LABELS[1])
+    add()
     assert git(new, "log", "-1", "--format=%s") == "late"
     assert git(new, "rev-parse", "HEAD~1") == base

@@ -15,7 +15,7 @@ from lessor.git.healing import detach_entry, forget_entry, reattach, restore_poi
 from lessor.git.layout import layout_of
 from lessor.git.leaving import is_leaving
 from lessor.git.ownership import marked, write_lock
-from lessor.git.progress import operations_in_progress
+from lessor.git.progress import git_locks, operations_in_progress
 from lessor.git.refs import BRANCHES, base_ref, create_ref, delete_ref, read_ref, refuse_bad_ref
 from lessor.git.registry import (
     Worktree,
@@ -195,9 +195,12 @@ def _free(repo: Repository, place: Path, branch: str, *, task: str, epoch: int) 
         elif entry.path == place:
             raise WorktreeError("there is a worktree already.", path=str(place))
         elif entry.branch == branch:
+            locks = git_locks(entry.git_dir)
             raise WorktreeError(
                 f"{branch} is checked out in {entry.path}.",
-                next_step="Detach its HEAD there first.",
+                next_step=f"A git command holds {locks[0]} there: when it has ended, try again."
+                if locks
+                else "Detach its HEAD there first.",
                 holder=str(entry.path),
             )
 
