@@ -12,6 +12,7 @@ from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, duration_option, pass_invocation
 from lessor.cli.phrases import next_lines, paths_text, title_line
 from lessor.cli.records import task_record, why_record
+from lessor.cli.requesting import request_id_option
 from lessor.cli.text import Line, Piece, Tone, table
 from lessor.cli.times import clock_time, lapse, parse_instant
 from lessor.errors import GitError
@@ -48,6 +49,7 @@ from lessor.project import Project
 @click.option("--idempotency-key", metavar="KEY", help="Names the action across attempts.")
 @click.option("--max-attempts", type=int, help="Attempts that count; else 3.")
 @click.option("--limit-key", metavar="KEY", help="Counted against that key's limit.")
+@request_id_option
 @pass_invocation
 def add(
     invocation: Invocation,
@@ -71,6 +73,7 @@ def add(
     idempotency_key: str | None,
     max_attempts: int | None,
     limit_key: str | None,
+    request_id: str,
 ) -> None:
     """Put a task into the queue.
 
@@ -103,7 +106,9 @@ def add(
         limit_key=limit_key,
         branch=branch,
     )
-    done = invocation.lessor.tasks.submit([task], submitter=invocation.person)[0]
+    done = invocation.lessor.tasks.submit(
+        [task], submitter=invocation.person, request_id=request_id
+    )[0]
     _answer(invocation, project, invocation.lessor.tasks.task(done.task), created=done.created)
 
 

@@ -14,12 +14,12 @@ from lessor.cli.options import command, duration_option, pass_invocation
 from lessor.cli.outlet import heard
 from lessor.cli.phrases import next_lines, title_line
 from lessor.cli.records import grant_record, lease_record, workspace_name
+from lessor.cli.requesting import request_id_option, request_of
 from lessor.cli.text import Line, Piece, Tone, wrap
 from lessor.cli.times import instant
 from lessor.cli.tokens import forget_left_tokens, holding, keep_granted, keep_token
 from lessor.cli.workers import own_worker
 from lessor.errors import LeaseLostError
-from lessor.ids import new_request_id, new_token
 from lessor.model.grant import ClaimRequest, Grant, Reach, Renewed
 from lessor.model.lease import Holder
 from lessor.model.task import AD_HOC, NewTask
@@ -44,6 +44,7 @@ _ttl = duration_option("--ttl", "ttl_ms", help="How long it lasts unrenewed.")
 @duration_option("--wait", "wait_ms", help="Wait so long for something to claim.")
 @_ttl
 @duration_option("--max-hold", "max_hold_ms", help="How long it may be held, renewed or not.")
+@request_id_option
 @pass_invocation
 def claim(
     invocation: Invocation,
@@ -57,6 +58,7 @@ def claim(
     wait_ms: int | None,
     ttl_ms: int | None,
     max_hold_ms: int | None,
+    request_id: str,
 ) -> int:
     """Take the next task, with its lease. Exits with 3 when there is nothing to claim.
 
@@ -65,10 +67,11 @@ def claim(
     """
     name = agent or invocation.person
     standing = invocation.standing
+    known_as, secret = request_of(invocation, request_id)
     request = ClaimRequest(
         worker=own_worker(invocation, name, kind=kind, capabilities=offers),
-        request_id=new_request_id(),
-        secret=new_token(),
+        request_id=known_as,
+        secret=secret,
         queue=queue,
         repository=standing.id or Reach.NO_REPOSITORY,
         task=find_task(invocation, task).id if task else None,
@@ -96,6 +99,7 @@ def claim(
 @_agent
 @click.option("--title", default="", metavar="TEXT", help="What it is for.")
 @_ttl
+@request_id_option
 @pass_invocation
 def acquire(
     invocation: Invocation,
@@ -105,6 +109,7 @@ def acquire(
     agent: str | None,
     title: str,
     ttl_ms: int | None,
+    request_id: str,
 ) -> None:
     """Lease paths at once, without a queued task. Exits with 6 when somebody holds one of them."""
     standing = invocation.stand(register=True)
@@ -118,8 +123,14 @@ def acquire(
         reads=tuple(path_from_top(invocation, path) for path in reads),
         strict=True,
     )
+    known_as, secret = request_of(invocation, request_id)
     grant = acquire_fenced(
-        invocation, task, worker=own_worker(invocation, name), ttl_ms=ttl_ms or ACQUIRE_TTL_MS
+        invocation,
+        task,
+        worker=own_worker(invocation, name),
+        ttl_ms=ttl_ms or ACQUIRE_TTL_MS,
+        request_id=known_as,
+        secret=secret,
     )
     keep_granted(invocation, [grant.holder])
     record = grant_record(grant, repo=standing.key or None, agent=name)

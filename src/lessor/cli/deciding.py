@@ -14,6 +14,7 @@ from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, pass_invocation
 from lessor.cli.phrases import next_lines, title_line
 from lessor.cli.records import task_record
+from lessor.cli.requesting import request_id_option
 from lessor.cli.text import Line, Piece, Tone
 from lessor.errors import TransitionRefusedError
 from lessor.model.lifecycle import is_terminal
@@ -26,21 +27,25 @@ _NOW = {"needs_person": "waiting for your answer", "quarantined": "taken out"}
 @command("answer")
 @click.argument("task")
 @click.argument("text")
+@request_id_option
 @pass_invocation
-def answer(invocation: Invocation, *, task: str, text: str) -> None:
+def answer(invocation: Invocation, *, task: str, text: str, request_id: str) -> None:
     """Answer a task's question; it is queued again and told the answer. `-` reads it from stdin."""
     found = find_task(invocation, task)
     words = _text(text)
     with refusals([found], "answered"):
-        done = invocation.lessor.tasks.answer(found.id, words, actor=invocation.person)
+        done = invocation.lessor.tasks.answer(
+            found.id, words, actor=invocation.person, request_id=request_id
+        )
     _answer(invocation, [found], done, "goes on with your answer", next_step="lessor run")
 
 
 @command("retry")
 @click.argument("task")
 @click.argument("words", required=False, default="")
+@request_id_option
 @pass_invocation
-def retry(invocation: Invocation, *, task: str, words: str) -> None:
+def retry(invocation: Invocation, *, task: str, words: str, request_id: str) -> None:
     """Queue a task again, its attempts forgotten; more WORDS are added to what it asks.
 
     A finished task stays finished: its work is asked for again as a new task, with the same scope.
@@ -48,23 +53,29 @@ def retry(invocation: Invocation, *, task: str, words: str) -> None:
     found = find_task(invocation, task)
     said = _text(words)
     if is_terminal(found.state):
-        _again(invocation, found, said)
+        _again(invocation, found, said, request_id=request_id)
         return
     with refusals([found], "queued again"):
-        done = invocation.lessor.tasks.requeue([found.id], actor=invocation.person, addition=said)
+        done = invocation.lessor.tasks.requeue(
+            [found.id], actor=invocation.person, addition=said, request_id=request_id
+        )
     _answer(invocation, [found], done, "is queued again", next_step="lessor run")
 
 
 @command("cancel")
 @click.argument("tasks", nargs=-1, required=True)
 @click.option("--reason", default="", metavar="TEXT", help="Kept with the task.")
+@request_id_option
 @pass_invocation
-def cancel(invocation: Invocation, *, tasks: tuple[str, ...], reason: str) -> None:
+def cancel(invocation: Invocation, *, tasks: tuple[str, ...], reason: str, request_id: str) -> None:
     """End tasks for good. A running agent is told and stopped; what it made is kept."""
     found = find_tasks(invocation, tasks)
     with refusals(found, "cancelled"):
         done = invocation.lessor.tasks.cancel(
-            [task.id for task in found], actor=invocation.person, reason=reason
+            [task.id for task in found],
+            actor=invocation.person,
+            reason=reason,
+            request_id=request_id,
         )
     close_fences(invocation)
     _answer(invocation, found, done, "is cancelled")
@@ -73,13 +84,17 @@ def cancel(invocation: Invocation, *, tasks: tuple[str, ...], reason: str) -> No
 @command("block")
 @click.argument("tasks", nargs=-1, required=True)
 @click.option("--reason", default="", metavar="TEXT", help="Kept with the task.")
+@request_id_option
 @pass_invocation
-def block(invocation: Invocation, *, tasks: tuple[str, ...], reason: str) -> None:
+def block(invocation: Invocation, *, tasks: tuple[str, ...], reason: str, request_id: str) -> None:
     """Keep tasks from being claimed until they are unblocked; a live lease ends, uncharged."""
     found = find_tasks(invocation, tasks)
     with refusals(found, "blocked"):
         done = invocation.lessor.tasks.block(
-            [task.id for task in found], actor=invocation.person, reason=reason
+            [task.id for task in found],
+            actor=invocation.person,
+            reason=reason,
+            request_id=request_id,
         )
     close_fences(invocation)
     step = f"lessor unblock {found[0].number}"
@@ -89,13 +104,19 @@ def block(invocation: Invocation, *, tasks: tuple[str, ...], reason: str) -> Non
 @command("unblock")
 @click.argument("tasks", nargs=-1, required=True)
 @click.option("--reason", default="", metavar="TEXT", help="Kept with the task.")
+@request_id_option
 @pass_invocation
-def unblock(invocation: Invocation, *, tasks: tuple[str, ...], reason: str) -> None:
+def unblock(
+    invocation: Invocation, *, tasks: tuple[str, ...], reason: str, request_id: str
+) -> None:
     """Let blocked tasks be claimed again."""
     found = find_tasks(invocation, tasks)
     with refusals(found, "unblocked"):
         done = invocation.lessor.tasks.unblock(
-            [task.id for task in found], actor=invocation.person, reason=reason
+            [task.id for task in found],
+            actor=invocation.person,
+            reason=reason,
+            request_id=request_id,
         )
     _answer(invocation, found, done, "is queued again", next_step="lessor run")
 
@@ -104,13 +125,20 @@ def unblock(invocation: Invocation, *, tasks: tuple[str, ...], reason: str) -> N
 @click.argument("task")
 @click.option("--reason", required=True, metavar="TEXT", help="Why its holder has to lose it.")
 @click.option("--checked", required=True, metavar="TEXT", help="What you looked at before.")
+@request_id_option
 @pass_invocation
-def force_release(invocation: Invocation, *, task: str, reason: str, checked: str) -> None:
+def force_release(
+    invocation: Invocation, *, task: str, reason: str, checked: str, request_id: str
+) -> None:
     """End somebody else's live lease. Its late writes are refused; the reason is kept for good."""
     found = find_task(invocation, task)
     with refusals([found], "taken from anybody"):
         done = invocation.lessor.leases.force_release(
-            found.id, actor=invocation.person, reason=reason, checked=checked
+            found.id,
+            actor=invocation.person,
+            reason=reason,
+            checked=checked,
+            request_id=request_id,
         )
     close_fences(invocation)
     _answer(
@@ -142,7 +170,7 @@ def _text(given: str) -> str:
     return read_text(STDIN, what="text").strip() if given == STDIN else given
 
 
-def _again(invocation: Invocation, task: Task, words: str) -> None:
+def _again(invocation: Invocation, task: Task, words: str, *, request_id: str) -> None:
     """A new task that asks for the same; the finished one keeps its state and its result."""
     lessor = invocation.lessor
     wish = NewTask(
@@ -162,7 +190,8 @@ def _again(invocation: Invocation, task: Task, words: str) -> None:
         limit_key=task.limit_key,
         max_attempts=task.max_attempts,
     )
-    made = lessor.tasks.task(lessor.tasks.submit([wish], submitter=invocation.person)[0].task)
+    done = lessor.tasks.submit([wish], submitter=invocation.person, request_id=request_id)
+    made = lessor.tasks.task(done[0].task)
     record = {**task_record(made, repo=invocation.standing.key or None), "again": task.id}
     invocation.answer(record, lambda: _again_lines(task, made))
 

@@ -14,6 +14,7 @@ from lessor.cli.options import command, duration_option, pass_invocation
 from lessor.cli.outlet import heard
 from lessor.cli.phrases import next_lines
 from lessor.cli.records import grant_record
+from lessor.cli.requesting import request_id_option, request_of
 from lessor.cli.text import Line, Piece, Tone
 from lessor.cli.times import clock_time, lapse
 from lessor.cli.tokens import forget_left_tokens, forget_token, holding, keep_granted, token_path
@@ -27,8 +28,11 @@ from lessor.model.task import AD_HOC, NewTask
 @click.argument("paths", nargs=-1, required=True)
 @duration_option("--for", "for_ms", default="4h", show_default=True, help="For how long.")
 @click.option("--reason", default="", metavar="TEXT", help="Shown to whoever has to wait.")
+@request_id_option
 @pass_invocation
-def hold(invocation: Invocation, *, paths: tuple[str, ...], for_ms: int, reason: str) -> None:
+def hold(
+    invocation: Invocation, *, paths: tuple[str, ...], for_ms: int, reason: str, request_id: str
+) -> None:
     """Keep paths to yourself: no agent gets them until you drop them or the time is up."""
     standing = invocation.stand(register=True)
     forget_left_tokens(invocation)
@@ -40,12 +44,15 @@ def hold(invocation: Invocation, *, paths: tuple[str, ...], for_ms: int, reason:
         strict=True,
         progress=False,
     )
+    known_as, secret = request_of(invocation, request_id)
     grant = acquire_fenced(
         invocation,
         task,
         worker=own_worker(invocation, invocation.person),
         ttl_ms=for_ms,
         max_hold_ms=for_ms,
+        request_id=known_as,
+        secret=secret,
     )
     keep_granted(invocation, [grant.holder])
     record = grant_record(grant, repo=standing.key or None, agent=invocation.person)

@@ -42,6 +42,8 @@ def keep_granted(invocation: Invocation, holders: Sequence[Holder]) -> None:
         HostError: a file can't be written; without it nobody could renew or end its lease.
     """
     for place, holder in enumerate(holders):
+        if _is_newer(token_path(invocation, holder.lease), holder):
+            continue
         try:
             keep_token(invocation, holder)
         except OSError as error:
@@ -55,6 +57,13 @@ def keep_granted(invocation: Invocation, holders: Sequence[Holder]) -> None:
                 lease=holder.lease,
                 path=str(folder),
             ) from error
+
+
+def _is_newer(path: Path, holder: Holder) -> bool:
+    """Whether a repeated claim's lease has been renewed meanwhile."""
+    with suppress(LeaseLostError):
+        return read_holder(path).version > holder.version
+    return False
 
 
 def forget_token(invocation: Invocation, lease: str) -> None:
