@@ -51,6 +51,12 @@ NOTHING: dict[str, str] = {
         SELECT l.id, l.end_reason FROM lease AS l WHERE l.kind = 'lease' AND l.ended_ms IS NOT NULL AND NOT EXISTS (
           SELECT 1 FROM event AS e WHERE e.task_id = l.task_id AND e.epoch = l.epoch
             AND e.at_ms = l.ended_ms AND e.kind IN (l.end_reason, 'blocked', 'cancelled'))""",
+    "each end of a hold or a reserved turn has its event": """
+        SELECT l.id, l.kind, l.end_reason FROM lease AS l
+        WHERE l.kind <> 'lease' AND l.ended_ms IS NOT NULL AND NOT EXISTS (
+          SELECT 1 FROM event AS e WHERE e.task_id = l.task_id AND (
+            e.at_ms = l.ended_ms AND e.kind IN ('freed', 'claimed', 'cancelled', 'blocked')
+            OR e.at_ms >= l.ended_ms AND e.kind = 'amended'))""",
     "what was begun is counted": """
         SELECT t.id FROM task AS t WHERE t.attempts <> (
           SELECT count(*) FROM lease AS l WHERE l.task_id = t.id AND l.kind = 'lease')""",

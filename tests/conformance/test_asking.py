@@ -83,6 +83,12 @@ def test_a_lapsed_hold_leaves_the_question_open(yard: Yard) -> None:
     yard.store.advance(5 * HOURS)
     yard.lessor.leases.sweep()
     assert yard.state(grant.task) == "needs_person"
+    freed = yard.lessor.tasks.history(grant.task)[-1]
+    assert (freed.kind, freed.epoch, dict(freed.facts)) == (
+        "freed",
+        1,
+        {"kind": "hold", "reason": "lapsed"},
+    )
     assert yard.lessor.leases.who("src", repository=yard.repository.id) == []
     yard.lessor.tasks.answer(grant.task, "the left one")
     assert yard.claim_one().task == grant.task

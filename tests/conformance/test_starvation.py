@@ -140,6 +140,8 @@ def test_a_reservation_ends_with_its_reason(yard: Yard, how: str) -> None:
             yard.lessor.registry.set_queue("default", paused=True)
             yard.lessor.registry.set_queue("default", paused=False, overtake_limit=1_000)
     assert reservations(yard) == []
+    said = {"cancel": "cancelled", "block": "blocked", "amend": "amended", "pause": "freed"}
+    assert yard.kinds(broad)[-1] == said[how]
     yard.add("narrow", scopes=("src/middle",), priority=9)
     assert yard.claim_one().title == "narrow"
 
@@ -164,6 +166,11 @@ def test_no_turn_is_reserved_for_what_no_worker_could_do(yard: Yard) -> None:
     assert [turn.task for turn in reservations(yard)] == [broad.task]
     yard.lessor.registry.retire_worker(gpu.id)
     assert reservations(yard) == []
+    freed = yard.lessor.tasks.history(broad.task)[-1]
+    assert (freed.kind, dict(freed.facts)) == (
+        "freed",
+        {"kind": "reservation", "reason": "released"},
+    )
     yard.lessor.leases.sweep()
     pass_by(yard, holder, 6)
     assert reservations(yard) == []

@@ -9,7 +9,7 @@ from itertools import pairwise
 from history import ENDING, Event, History, Lease
 
 TERMINAL = frozenset({"succeeded", "failed", "cancelled"})
-SILENT = frozenset({"late", "acknowledged", "reserved", "widened", "extended"})
+SILENT = frozenset({"late", "acknowledged", "reserved", "widened", "extended", "freed"})
 ENDS = frozenset({"lapsed", "gone", "rewound", "failed", "released", "asked", "forced"})
 BY_PEOPLE = {
     "cancelled": (

@@ -256,8 +256,9 @@ class Reference:
         """Pause a queue, which gives up the turns reserved in it, or resume it."""
         self.queues.setdefault(name, Queue()).paused = paused
         for lease in self.leases.values():
-            if paused and lease.kind == "reservation" and lease.queue == name:
+            if paused and lease.kind == "reservation" and lease.queue == name and not lease.ended:
                 self._end(lease, "released")
+                self.tasks[lease.task].history.append("freed")
 
     # -- what ends and what follows
 
@@ -272,6 +273,7 @@ class Reference:
             self._stop(lease, "lapsed", self._after(self.tasks[lease.task], "lapsed"), at=at)
         else:
             self._end(lease, "lapsed", at=at)
+            self.tasks[lease.task].history.append("freed")
 
     def sweep(self, places: Sequence[int]) -> list[int]:
         """End what ran out and free what ended; the leases that were ended."""

@@ -25,6 +25,7 @@ RECORDS: dict[str, tuple[str, ...]] = {
     "GrantRow": ("claim_write", "grants"),
     "CandidateRow": ("candidates",),
     "SurveyRow": ("drain",),
+    "FreedRow": ("end_queue_reservations", "end_unserved_reservations"),
     "LapsedRow": ("lapsed_leases", "lapsed_by_limit"),
     "RepositoryRow": ("lock_repository",),
     "CompletedRow": ("complete_leases",),

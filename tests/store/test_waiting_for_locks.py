@@ -389,6 +389,7 @@ def test_nobody_waits_in_a_circle(yard: Yard) -> None:
     chance = random.Random(20_261_129)
     for kind, key in (("queue", "default"), ("key", "db"), ("agent", "claude-1")):
         yard.lessor.registry.set_limit(kind, key, 6)
+    yard.lessor.registry.set_queue("default", overtake_limit=1)
     repositories = [
         yard.repository.id,
         yard.lessor.registry.add_repository("github.com/acme/docs").id,
@@ -441,7 +442,7 @@ def _move(
     yard: Yard, dice: random.Random, held: list[Grant], repositories: list[str], tasks: list[str]
 ) -> None:
     leases, some = yard.lessor.leases, dice.sample(tasks, 3)
-    match dice.randrange(10):
+    match dice.randrange(11):
         case 0 | 1 | 2:
             held += yard.claim(repository=dice.choice(repositories), wanted=dice.randint(1, 3))
         case 3 if held:
@@ -457,10 +458,16 @@ def _move(
         case 7:
             yard.lessor.tasks.block(some)
             yard.lessor.tasks.unblock(some)
+            yard.lessor.registry.set_queue("default", paused=True)
+            yard.lessor.registry.set_queue("default", paused=False)
         case 8:
             yard.lessor.tasks.amend(
                 some[0], yard.asked("new", needs=tuple(some[1:]), repository=None)
             )
+        case 9 if held:
+            asked = held.pop()
+            leases.ask(asked.holder, "which one?")
+            yard.lessor.tasks.cancel([asked.task])
         case _:
             leases.sweep()
             yard.add("more", needs=tuple(some[:2]), scopes=(f"d{dice.randrange(6)}",))

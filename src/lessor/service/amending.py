@@ -83,6 +83,7 @@ def amend(
         tx.rows("lock_needs")
     tx.rows("lock_repository", repository_id=repository)
     dropped = {int(r[0]) for r in tx.rows("needs", task_id=row)} - needs
+    tx.rows("lock_side_leases", tasks=pack([row]), kinds=pack([LeaseKind.RESERVATION]))
     _lock(tx, naming, row, needs | dropped)
     refuse_unmet(tx, naming, needs)
     _refuse_cycle(tx, naming, row, needs)

@@ -124,6 +124,8 @@ def _decide(
 ) -> list[Decided]:
     ids = list(dict.fromkeys(naming.task_row(task) for task in tasks))
     rows = [LockedRow._make(row) for row in tx.rows("lock_live_leases", tasks=pack(ids))]
+    if event in _GIVES_UP:
+        tx.rows("lock_side_leases", tasks=pack(ids), kinds=pack(_BESIDE))
     statuses = {
         int(r[0]): TaskState(r[1]) for r in tx.rows("lock_tasks", tasks=pack(sorted(set(ids))))
     }
@@ -153,6 +155,8 @@ def _decide(
     return [Decided(task=naming.task(row.task_id), state=states[row.task_id]) for row in rows]
 
 
+_GIVES_UP = frozenset({TaskEvent.CANCEL, TaskEvent.BLOCK})
+_BESIDE = (LeaseKind.RESERVATION, LeaseKind.HOLD)
 _EVENT = {
     TaskEvent.CANCEL: "cancelled",
     TaskEvent.BLOCK: "blocked",
@@ -174,12 +178,12 @@ def _move_still(
 ) -> None:
     """Move tasks that nobody holds, and end the turns reserved for them."""
     now = rows[0].now
-    if event in {TaskEvent.CANCEL, TaskEvent.BLOCK}:
+    if event in _GIVES_UP:
         ids = pack(sorted({row.task_id for row in rows}))
         tx.rows(
             "end_side_leases",
             tasks=ids,
-            kinds=pack([LeaseKind.RESERVATION, LeaseKind.HOLD]),
+            kinds=pack(_BESIDE),
             at_ms=now,
             reason=LeaseEnd.CANCELLED,
         )

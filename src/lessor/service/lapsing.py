@@ -9,7 +9,7 @@ from lessor.model.lease import LeaseEnd, LeaseKind
 from lessor.model.lifecycle import TaskEvent, TaskState, is_terminal, next_state
 from lessor.model.recovery import EndedLease, RecoveryRule, decide_recovery, is_charged
 from lessor.model.task import AD_HOC, Effects
-from lessor.service.rows import LapsedRow, LockedRow, pack, pack_facts
+from lessor.service.rows import FreedRow, LapsedRow, LockedRow, pack, pack_facts
 from lessor.store import Transaction
 
 REWOUND = "rewound"
@@ -20,20 +20,43 @@ def end_lapsed(tx: Transaction, rows: Sequence[LapsedRow]) -> list[int]:
     """End leases that this transaction found run out and locked; the tasks' rows.
 
     A lease whose holder is proved gone (`proof`) spends no attempt, nor does one of a store that was
-    rewound.
+    rewound. A hold, a reserved turn or a shadow frees its paths, and its task stays where it is.
     """
-    ends = []
-    for row in rows:
-        if row.kind != LeaseKind.LEASE:
-            ends.append(_plain_end(row))
-            continue
-        reason = _reason(row.proof)
-        proof = row.proof if reason is LeaseEnd.GONE else None
-        rule = decide_recovery(ended_lease(row, end=reason))
-        facts = {"expired_ms": row.expires_ms, "proof": proof}
-        ends.append(end_row(row, reason=reason, rule=rule, now=row.now, proof=proof, facts=facts))
-    tx.rows("end_leases", rows=pack(ends), at_ms=max(row.now for row in rows))
-    return [row.task_id for row in rows if row.kind == LeaseKind.LEASE]
+    leases = [row for row in rows if row.kind == LeaseKind.LEASE]
+    beside = [row for row in rows if row.kind != LeaseKind.LEASE]
+    at_ms = max(row.now for row in rows)
+    ends = [*(_end(row) for row in leases), *(_plain_end(row) for row in beside)]
+    tx.rows("end_leases", rows=pack(ends), at_ms=at_ms)
+    freed = [FreedRow(row.lease_id, row.task_id, row.epoch, row.kind, at_ms) for row in beside]
+    tell_freed(tx, freed, reason=LeaseEnd.LAPSED)
+    return [row.task_id for row in leases]
+
+
+def tell_freed(tx: Transaction, rows: Sequence[FreedRow], *, reason: LeaseEnd) -> None:
+    """Record that paths were freed which a hold, a reserved turn or a shadow kept for a task.
+
+    Where the task's own event of that moment says so (it was claimed, cancelled, blocked or
+    amended), there is no other.
+    """
+    if rows:
+        told = [
+            {
+                "lease_id": row.lease_id,
+                "task_id": row.task_id,
+                "epoch": row.epoch,
+                "facts": pack_facts(kind=row.kind, reason=reason),
+            }
+            for row in rows
+        ]
+        tx.rows("tell_freed", rows=pack(told), at_ms=max(row.ended_ms for row in rows))
+
+
+def _end(row: LapsedRow) -> dict[str, Any]:
+    reason = _reason(row.proof)
+    proof = row.proof if reason is LeaseEnd.GONE else None
+    rule = decide_recovery(ended_lease(row, end=reason))
+    facts = {"expired_ms": row.expires_ms, "proof": proof}
+    return end_row(row, reason=reason, rule=rule, now=row.now, proof=proof, facts=facts)
 
 
 def _reason(proof: str | None) -> LeaseEnd:

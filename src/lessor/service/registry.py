@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lessor.errors import InvalidError, NotFoundError
+from lessor.model.lease import LeaseEnd
 from lessor.model.repository import Repository
 from lessor.model.scope import PathRules
 from lessor.model.shadow import Unlanded
@@ -12,9 +13,10 @@ from lessor.model.task import NewTask
 from lessor.model.worker import NewWorker, Worker
 from lessor.service.checking import MOST_CAPABILITIES
 from lessor.service.claims import Claims
+from lessor.service.lapsing import tell_freed
 from lessor.service.naming import Naming
 from lessor.service.reading import repository_record, worker_record
-from lessor.service.rows import WorkerRow, pack
+from lessor.service.rows import FreedRow, WorkerRow, pack
 from lessor.service.wording import (
     LONGEST_NAME,
     LONGEST_TEXT,
@@ -25,7 +27,7 @@ from lessor.service.wording import (
     check_several,
     check_text,
 )
-from lessor.store import Row, Store, Transaction
+from lessor.store import RetryRule, Row, Store, Transaction
 
 LONGEST_KEY = 2_000
 LONGEST_WAIT_MS = 366 * 24 * 3_600_000
@@ -196,7 +198,8 @@ class Registry:
 
         def rule(tx: Transaction) -> bool:
             retired = tx.rows("retire_worker", worker_id=row)
-            tx.rows("end_unserved_reservations")
+            given_up = [FreedRow._make(r) for r in tx.rows("end_unserved_reservations")]
+            tell_freed(tx, given_up, reason=LeaseEnd.RELEASED)
             return bool(retired)
 
         if not self._store.write(rule):
@@ -228,6 +231,11 @@ class Registry:
             check_flag(paused, "paused")
 
         def rule(tx: Transaction) -> Row:
+            if paused:
+                given_up = [
+                    FreedRow._make(r) for r in tx.rows("end_queue_reservations", queue=name)
+                ]
+                tell_freed(tx, given_up, reason=LeaseEnd.RELEASED)
             rows = tx.rows(
                 "put_queue",
                 name=name,
@@ -236,8 +244,10 @@ class Registry:
                 overtake_limit=overtake_limit,
                 overtake_ms=overtake_ms,
             )
-            if paused:
-                tx.rows("end_queue_reservations", queue=name)
+            # The queue's row last, as a claim locks it after its tasks: one that has reserved a turn in
+            # between has committed by now.
+            if paused and tx.rows("end_queue_reservations", queue=name):
+                raise RetryRule
             return rows[0]
 
         row = self._store.write(rule)

@@ -85,6 +85,16 @@ class LapsedRow(NamedTuple):
     now: int
 
 
+class FreedRow(NamedTuple):
+    """end_queue_reservations, end_unserved_reservations."""
+
+    lease_id: int
+    task_id: int
+    epoch: int
+    kind: str
+    ended_ms: int
+
+
 class SurveyRow(NamedTuple):
     """drain: what was drained, and what else a claim has to see to.
 

@@ -170,6 +170,23 @@ WITH x AS MATERIALIZED (
 )
 SELECT count(*) AS ended, (SELECT count(*) FROM moved) AS moved FROM ended
 
+-- name: tell_freed
+-- The ends of holds, reserved turns and shadows, each as an event of its task; the tasks are locked by id.
+WITH x AS MATERIALIZED (
+  SELECT x.task_id, x.epoch, x.facts, row_number() OVER (PARTITION BY x.task_id ORDER BY x.lease_id) AS nth,
+    count(*) OVER (PARTITION BY x.task_id) AS many
+  FROM json_to_recordset(:rows::json) AS x(lease_id bigint, task_id bigint, epoch bigint, facts text)
+), l AS MATERIALIZED (
+  SELECT t.id FROM lessor.task AS t WHERE t.id IN (SELECT x.task_id FROM x) ORDER BY t.id FOR UPDATE OF t
+), u AS (
+  UPDATE lessor.task AS t SET events = t.events + x.many
+  FROM (SELECT DISTINCT x.task_id, x.many FROM x) AS x JOIN l ON l.id = x.task_id WHERE t.id = l.id
+  RETURNING t.id, t.events, x.many
+)
+INSERT INTO lessor.event (task_id, n, at_ms, kind, epoch, facts)
+SELECT u.id, u.events - u.many + x.nth, :at_ms, 'freed', x.epoch, x.facts FROM u JOIN x ON x.task_id = u.id
+RETURNING n
+
 -- name: lock_repository_of
 SELECT r.id FROM lessor.task AS t JOIN lessor.repository AS r ON r.id = t.repository_id
 WHERE t.id = :task_id AND r.id > 0 FOR UPDATE OF r

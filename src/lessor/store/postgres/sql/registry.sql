@@ -65,7 +65,7 @@ ORDER BY q.name
 -- name: end_queue_reservations
 UPDATE lessor.lease AS l SET ended_ms = lessor.ms(), end_reason = 'released'
 WHERE l.queue = :queue AND l.kind = 'reservation' AND l.ended_ms IS NULL
-RETURNING l.id
+RETURNING l.id AS lease_id, l.task_id, l.epoch, l.kind, l.ended_ms
 
 -- name: end_unserved_reservations
 -- Turns reserved for tasks that no worker which hasn't retired could do.
@@ -76,7 +76,7 @@ WHERE l.kind = 'reservation' AND l.ended_ms IS NULL AND EXISTS (
     SELECT 1 FROM lessor.worker AS w
     WHERE w.retired_ms IS NULL AND (t.agent IS NULL OR w.kind = t.agent)
       AND (t.capabilities IS NULL OR t.capabilities <@ w.capabilities)))
-RETURNING l.id
+RETURNING l.id AS lease_id, l.task_id, l.epoch, l.kind, l.ended_ms
 
 -- name: put_limit
 INSERT INTO lessor.usage_limit (kind, key, maximum) VALUES (:kind, :key, :maximum)

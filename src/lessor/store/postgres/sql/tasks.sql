@@ -138,9 +138,17 @@ WITH x AS MATERIALIZED (
 )
 SELECT id AS task_id FROM moved
 
+-- name: lock_side_leases
+-- Reservations and holds, before their tasks: their end by time locks them in that order too.
+SELECT l.id FROM lessor.lease AS l
+WHERE l.task_id IN (SELECT value::bigint FROM json_array_elements_text(:tasks::json))
+  AND l.kind <> 'lease' AND l.kind IN (SELECT json_array_elements_text(:kinds::json)) AND l.ended_ms IS NULL
+ORDER BY l.id
+FOR UPDATE OF l
+
 -- name: end_side_leases
--- Reservations and holds of tasks that no longer want their turn. After the tasks' own locks, against
--- the order: a claim that was reserving meanwhile has committed by then, and its reservation is seen.
+-- Reservations and holds of tasks that no longer want their turn. After the tasks' own locks: a claim that
+-- was reserving meanwhile has committed by then, and its reservation, which nobody else ends yet, is seen.
 UPDATE lessor.lease AS l SET ended_ms = :at_ms, end_reason = :reason
 WHERE l.task_id IN (SELECT value::bigint FROM json_array_elements_text(:tasks::json))
   AND l.kind <> 'lease' AND l.kind IN (SELECT json_array_elements_text(:kinds::json)) AND l.ended_ms IS NULL

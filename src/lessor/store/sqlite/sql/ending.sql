@@ -97,6 +97,20 @@ FROM picked AS p JOIN task AS t ON t.id = p.task_id
 WHERE p.asked ->> 'moves' = 1;
 SELECT count(*) AS ended, coalesce(sum(p.asked ->> 'moves'), 0) AS moved FROM picked AS p;
 
+-- name: tell_freed
+-- The ends of holds, reserved turns and shadows, each as an event of its task.
+DELETE FROM picked;
+INSERT INTO picked (lease_id, task_id, epoch, ord, asked)
+SELECT x.value ->> 'lease_id', x.value ->> 'task_id', x.value ->> 'epoch',
+  row_number() OVER (PARTITION BY x.value ->> 'task_id' ORDER BY x.value ->> 'lease_id'), x.value ->> 'facts'
+FROM json_each(:rows) AS x;
+INSERT INTO event (task_id, n, at_ms, kind, epoch, facts)
+SELECT t.id, t.events + p.ord, :at_ms, 'freed', p.epoch, p.asked
+FROM picked AS p JOIN task AS t ON t.id = p.task_id;
+UPDATE task SET events = task.events + x.many
+FROM (SELECT task_id, count(*) AS many FROM picked GROUP BY task_id) AS x WHERE task.id = x.task_id;
+SELECT ord AS n FROM picked;
+
 -- name: lock_repository_of
 SELECT r.id FROM task AS t JOIN repository AS r ON r.id = t.repository_id
 WHERE t.id = :task_id AND r.id > 0

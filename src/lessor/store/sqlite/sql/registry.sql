@@ -65,7 +65,7 @@ ORDER BY q.name
 -- name: end_queue_reservations
 UPDATE lease AS l INDEXED BY lease_one_reservation_per_repository SET ended_ms = :now, end_reason = 'released'
 WHERE l.queue = :queue AND l.kind = 'reservation' AND l.ended_ms IS NULL
-RETURNING id
+RETURNING id AS lease_id, task_id, epoch, kind, ended_ms
 
 -- name: end_unserved_reservations
 -- Turns reserved for tasks that no worker which hasn't retired could do.
@@ -77,7 +77,7 @@ WHERE l.kind = 'reservation' AND l.ended_ms IS NULL AND EXISTS (
     WHERE w.retired_ms IS NULL AND (t.agent IS NULL OR w.kind = t.agent)
       AND (t.capabilities IS NULL OR NOT EXISTS (
         SELECT 1 FROM json_each(t.capabilities) AS j WHERE j.value NOT IN (SELECT value FROM json_each(w.capabilities))))))
-RETURNING id
+RETURNING id AS lease_id, task_id, epoch, kind, ended_ms
 
 -- name: put_limit
 INSERT INTO usage_limit (kind, key, maximum) VALUES (:kind, :key, :maximum)

@@ -136,6 +136,12 @@ SELECT t.id, t.events, :at_ms, p.asked ->> 'kind', t.epoch, p.asked ->> 'facts'
 FROM picked AS p JOIN task AS t ON t.id = p.task_id;
 SELECT task_id FROM picked;
 
+-- name: lock_side_leases
+-- BEGIN IMMEDIATE holds every row.
+SELECT l.id FROM lease AS l
+WHERE l.task_id IN (SELECT value FROM json_each(:tasks))
+  AND l.kind <> 'lease' AND l.kind IN (SELECT value FROM json_each(:kinds)) AND l.ended_ms IS NULL
+
 -- name: end_side_leases
 -- Reservations and holds of tasks that no longer want their turn.
 UPDATE lease AS l SET ended_ms = :at_ms, end_reason = :reason
