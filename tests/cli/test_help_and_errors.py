@@ -40,8 +40,7 @@ def test_every_command_can_be_loaded_and_explains_itself(name: str) -> None:
     assert command.name == name
     assert command.help
     options = {option for parameter in command.params for option in parameter.opts}
-    if name != "queue":
-        assert {"-o", "--repo", "--store"} <= options
+    assert {"-o", "--repo", "--store"} <= options
 
 
 def test_help_needs_no_store(person: Person) -> None:

@@ -8,7 +8,7 @@ import click
 
 from lessor.cli.fencing import close_fences
 from lessor.cli.invocation import Invocation
-from lessor.cli.options import Command, pass_invocation
+from lessor.cli.options import Command, pass_invocation, shared_options
 from lessor.cli.phrases import next_lines
 from lessor.cli.repositories import Checkout
 from lessor.cli.text import Line, Piece, Tone
@@ -18,7 +18,11 @@ from lessor.model.repository import Repository
 OFF = "off"
 
 
-@click.group("repo", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    "repo",
+    params=shared_options(),
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 def repo() -> None:
     """Settings of the repository."""
 
