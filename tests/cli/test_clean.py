@@ -244,6 +244,31 @@ def test_one_that_somebody_else_locked_meanwhile_stays(person: Person, shop: Pat
     assert tree.exists()
 
 
+def test_a_budget_reports_and_proposes_and_removes_nothing(
+    person: Person, shop: Path, left
+) -> None:
+    trees = [left("First", WORK), left("Second", WORK), left("Kept one", KEPT)]
+    (shop / "lessor.toml").write_text(
+        'check = "true"\nworkspaces = { count = 1, bytes = "1 kB", age = "1d" }\n'
+    )
+    git(shop, "commit", "-qam", "a budget")
+    listed = person.ok("workspace")
+    assert "budget   3 worktrees, and 1 are to be kept" in listed.lines
+    said = person.ok("clean")
+    assert "budget   2 worktrees, and 1 are to be kept" in said.lines
+    assert any(line.endswith("and 1.0 kB are to be kept") for line in said.lines)
+    assert said.lines[-1] == "next  lessor clean --discard 1 --discard 2"
+    assert [tree.exists() for tree in trees] == [True, True, False]
+    assert [one["overBudget"] for one in person.ok("clean", "-o", "json").json] == [True, True]
+
+
+def test_a_broken_manifest_stops_no_cleaning(person: Person, shop: Path, left) -> None:
+    left("Kept one", KEPT)
+    (shop / "lessor.toml").write_text("workspaces = 3\n")
+    git(shop, "commit", "-qam", "broken")
+    assert fates(person) == {1: ("kept", "removed")}
+
+
 def test_the_list_and_a_look_at_one(person: Person, left) -> None:
     tree = left("Holds work", WORK)
     said = person.ok("workspace")

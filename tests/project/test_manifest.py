@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lessor.errors import InvalidError
+from lessor.model.budget import Budget
 from lessor.project.manifest import KEYS, read_manifest
 
 FULL = b"""
@@ -23,6 +24,7 @@ rounds = 2
 attempts = 5
 queue = "night"
 push = true
+workspaces = { count = 20, bytes = "1.5 GB", age = "14d" }
 
 [scopes]
 billing = ["services/billing", "libs/tax"]
@@ -37,6 +39,7 @@ def test_every_key_is_read_into_what_lessor_uses() -> None:
     assert set(found) == {key.name for key in KEYS}
     assert (found["lease"], found["quiet"], found["total"]) == (600_000, 90_000, 5_400_000)
     assert found["bring"] == (".env", "config/*.local")
+    assert found["workspaces"] == Budget(count=20, bytes=1_500_000_000, age_ms=14 * 86_400_000)
     assert found["scopes"]["billing"] == ("services/billing", "libs/tax")
     assert found["agents"]["mine"] == ("my-agent", "--do", "{prompt}")
 
@@ -58,6 +61,13 @@ def test_an_empty_file_settles_nothing() -> None:
         ("n = true", "a whole number"),
         ("n = 1.5", "a whole number"),
         ('lease = "soon"', "a duration"),
+        ("workspaces = 3", "which has to be a table"),
+        ("workspaces = { most = 3 }", "whose 'most' isn't one of count, bytes, age"),
+        ("workspaces = { count = -1 }", "a whole number from 0"),
+        ('workspaces = { bytes = "many" }', "a size such as"),
+        ('workspaces = { bytes = "-1 GB" }', "a size such as"),
+        ("workspaces = { bytes = true }", "a size such as"),
+        ('workspaces = { age = "soon" }', "a duration"),
         ('lease = "10ms"', "from a second to a year"),
         ("lease = -5", "a duration"),
         ("lease = true", "a duration"),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import click
 
+from lessor.cli.budgets import excess_text, overrun_of
 from lessor.cli.confirming import confirm, yes_option
 from lessor.cli.invocation import Invocation
 from lessor.cli.looks import look_record, next_step, verdict_piece, why_text
@@ -15,6 +16,7 @@ from lessor.cli.sites import site_here, workspaces_of
 from lessor.cli.text import Line, Piece, Tone, fit, pad, row, shown, table, wrap
 from lessor.errors import ConflictError, LessorError
 from lessor.git.inspection import Verdict
+from lessor.model.budget import Overrun
 from lessor.model.task import Task
 from lessor.runner.cleaning import Fate, Outcome, clean, discard
 from lessor.runner.looking import Look, look_at, with_merged
@@ -46,9 +48,16 @@ def clean_(invocation: Invocation, *, dry_run: bool, named: tuple[str, ...], yes
     site = site_here(invocation)
     outcomes, refused = clean(site, dry=dry_run)
     tasks = _tasks(invocation, [outcome.look for outcome in outcomes])
-    records = [_record(invocation, one, tasks, dry=dry_run) for one in outcomes]
+    overrun = overrun_of(invocation, [one.look for one in outcomes if one.fate not in _LEFT])
+    records = [
+        {
+            **_record(invocation, one, tasks, dry=dry_run),
+            "overBudget": one.look.workspace.id in overrun.proposed,
+        }
+        for one in outcomes
+    ]
     invocation.answer_all(
-        records, lambda: _lines(invocation, outcomes, tasks, refused, dry=dry_run)
+        records, lambda: _all_lines(invocation, outcomes, tasks, refused, overrun, dry=dry_run)
     )
     failed = refused or any(outcome.fate is Fate.FAILED for outcome in outcomes)
     return FAILED if failed else 0
@@ -105,6 +114,32 @@ def _record(
     }
 
 
+def _all_lines(
+    invocation: Invocation,
+    outcomes: Sequence[Outcome],
+    tasks: dict[str, Task],
+    refused: Sequence[LessorError],
+    overrun: Overrun,
+    *,
+    dry: bool,
+) -> list[Line]:
+    if not outcomes and not refused:
+        return [["no worktrees of Lessor's are here"], *next_lines(["lessor"])]
+    *lines, last = _lines(invocation, outcomes, tasks, refused, dry=dry)
+    for n, excess in enumerate(overrun.excesses):
+        label = Piece(pad("" if n else "budget", LABEL), Tone.WARN)
+        lines.append([label, excess_text(excess)])
+    numbers = [
+        tasks[outcome.look.workspace.task].number
+        for outcome in outcomes
+        if outcome.look.workspace.id in overrun.proposed
+    ]
+    if not numbers or dry:
+        return [*lines, last]
+    named = " ".join(f"--discard {number}" for number in dict.fromkeys(numbers))
+    return [*lines, *next_lines([f"lessor clean {named}"])]
+
+
 def _lines(
     invocation: Invocation,
     outcomes: Sequence[Outcome],
@@ -113,8 +148,6 @@ def _lines(
     *,
     dry: bool,
 ) -> list[Line]:
-    if not outcomes and not refused:
-        return [["no worktrees of Lessor's are here"], *next_lines(["lessor"])]
     gone = [outcome for outcome in outcomes if outcome.fate in _LEFT]
     stay = [outcome for outcome in outcomes if outcome.fate not in _LEFT]
     width = invocation.columns

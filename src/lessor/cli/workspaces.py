@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from lessor.cli.budgets import excess_text, overrun_of_records
 from lessor.cli.finding import lease_named
 from lessor.cli.invocation import Invocation
 from lessor.cli.looks import look_record, next_step, verdict_piece, why_text, workspace_record
@@ -109,7 +110,10 @@ def _list_lines(
     )
     first = tasks[found[0].task].number
     steps = [f"lessor workspace inspect {first}", "lessor clean --dry-run"]
-    return [*table(rows, columns=invocation.columns), *next_lines(steps)]
+    lines = table(rows, columns=invocation.columns)
+    for excess in overrun_of_records(invocation, found).excesses:
+        lines.append([Piece("budget   ", Tone.WARN), excess_text(excess)])
+    return [*lines, *next_lines(steps)]
 
 
 def _inspect_lines(invocation: Invocation, task: Task, looks: Sequence[Look]) -> list[Line]:

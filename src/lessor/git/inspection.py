@@ -7,6 +7,7 @@ told not to see, all without a word (tried with git 2.39).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -25,6 +26,7 @@ from lessor.git.submodule import has_own_commits, submodule_stores, submodules
 from lessor.git.unreachable import HEAD_REFLOG, is_kept, unreachable_commits
 
 _NAMED = 3
+_FULL_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 Occupants = Callable[[Path], Sequence[str] | None]
@@ -136,7 +138,7 @@ def _judge(
     status, index = read_status(layout), read_index(layout)
     if status.head is None:
         raise WorktreeError("HEAD is on a branch without a commit.", path=str(layout.path))
-    start = resolve_commit(layout.common_dir, base)
+    start = base if _FULL_ID.fullmatch(base) else resolve_commit(layout.common_dir, base)
     uncommitted = {change.path for change in status.changed} | set(status.untracked)
     hidden = hidden_edits(layout, index)
     made = ignored_in(layout, status, index).changed_since(snapshot)
@@ -158,13 +160,20 @@ def _judge(
         path=layout.path,
         verdict=verdict,
         reasons=reasons,
-        commits=tuple(layout.git(["rev-list", f"{start}..{status.head}"]).lines),
+        commits=_commits_since(layout, start, status.head),
         dirty=tuple(sorted({*uncommitted, *hidden, *made})),
         head=status.head,
         branch=status.branch,
         base=base,
         snapshot=snapshot,
     )
+
+
+def _commits_since(layout: Layout, start: str, head: str) -> tuple[str, ...]:
+    if head == start:
+        return ()
+    # Git refuses a base that isn't here: what came after it, nobody can tell then.
+    return tuple(layout.git(["rev-list", f"{start}..{head}", "--"]).lines)
 
 
 def _with_occupants(found: Inspection, inside: Sequence[str] | None) -> Inspection:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lessor.git.layout import Layout
-from lessor.git.refs import read_ref
 
 _STASH = "refs/stash"
 _NO_BRANCH = "(no branch)"
@@ -29,8 +28,8 @@ def stashed_on(layout: Layout, branch: str | None) -> tuple[StashEntry, ...]:
     """
     where = branch or _NO_BRANCH
     made_here = (f"WIP on {where}:", f"On {where}:")
-    if read_ref(layout.common_dir, _STASH) is None:
-        return ()
+    if not (layout.common_dir / "logs" / _STASH).is_file():
+        return ()  # the list is this reference's reflog
     listed = layout.git(["log", "-g", "--format=%gd%x09%H%x09%gs", _STASH, "--"])
     entries = (line.split("\t", 2) for line in listed.lines)
     return tuple(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,12 +11,18 @@ from types import MappingProxyType
 from typing import Any
 
 from lessor.errors import InvalidError
+from lessor.model.budget import Budget
 from lessor.model.lease import SECOND, YEAR
 from lessor.project.duration import parse_duration
 
 MANIFEST = "lessor.toml"
 MOST_WORKERS = 64
+MOST_KEPT = 100_000
+MOST_BYTES = 10**18
 LONGEST_TEXT = 4_096
+
+_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_SIZE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?) ?(B|[kK]B|MB|GB|TB)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +98,30 @@ def _duration(value: Any) -> int:
     if not SECOND <= milliseconds <= YEAR:
         raise ValueError("which has to be from a second to a year")
     return milliseconds
+
+
+def _size(value: Any) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _count(1, MOST_BYTES)(value)
+    read = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
+    if read is None:
+        raise ValueError('which has to be a size such as "20 GB"')
+    return int(float(read[1]) * _UNITS[read[2].upper()])
+
+
+def _budget(value: Any) -> Budget:
+    if not isinstance(value, dict):
+        raise TypeError("which has to be a table")
+    readers: Mapping[str, Callable[[Any], int]] = {
+        "count": _count(0, MOST_KEPT),
+        "bytes": _size,
+        "age": _duration,
+    }
+    unknown = sorted(value.keys() - readers.keys())
+    if unknown:
+        raise ValueError(f"whose {unknown[0]!r} isn't one of {', '.join(readers)}")
+    read = {name: readers[name](item) for name, item in value.items()}
+    return Budget(count=read.get("count"), bytes=read.get("bytes"), age_ms=read.get("age"))
 
 
 def _texts(value: Any) -> tuple[str, ...]:
@@ -184,6 +215,12 @@ KEYS = (
         read=_flag,
     ),
     Key(name="queue", meaning="The queue that tasks go into.", default="default", read=_text),
+    Key(
+        name="workspaces",
+        meaning='Worktrees to keep here: `{ count = 20, bytes = "40 GB", age = "14d" }`; more is reported, never removed.',
+        default="no limit",
+        read=_budget,
+    ),
     Key(
         name="scopes",
         meaning='Names for sets of paths: `billing = ["services/billing", "libs/tax"]` is `@billing`.',

@@ -9,6 +9,7 @@ from typing import Any
 
 from lessor.git.bring import INCLUDE_FILE, include_patterns
 from lessor.git.repository import Repository
+from lessor.model.budget import Budget
 from lessor.model.lease import HOUR, MINUTE
 from lessor.project.agents import installed_agents
 from lessor.project.discovery import Found, find_check, find_setup
@@ -32,6 +33,7 @@ class Project:
         agents: argument lists of agents that the repository defines itself.
         workers: how many agents work side by side.
         lease_ms: how long a lease lasts; None means Lessor's own terms.
+        workspaces: how many worktrees to keep here.
         scopes: names for sets of paths.
         push: whether results are pushed to the remote.
         origins: where each of these came from: a file's name, "PATH", or "default".
@@ -55,6 +57,7 @@ class Project:
     attempts: int = 3
     queue: str = "default"
     push: bool = False
+    workspaces: Budget = field(default_factory=Budget)
     agents: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     scopes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     origins: Mapping[str, str] = field(default_factory=dict)
