@@ -17,7 +17,7 @@ from person import Person, git
 from lessor.cli.commands import COMMANDS, Part
 from lessor.cli.main import root
 
-EVERYDAY = ["do", "add", "import", "run", "show", "diff", "answer", "clean"]
+EVERYDAY = ["do", "add", "run", "show", "diff", "answer", "land", "clean"]
 
 
 def test_help_shows_eight_everyday_verbs_and_the_rest_in_groups(person: Person) -> None:

@@ -13,7 +13,7 @@ from lessor.errors import GitError
 from lessor.git.repository import Repository, current_branch, head_commit
 from lessor.model.lease import LeaseKind
 from lessor.model.lifecycle import TaskState
-from lessor.model.task import AD_HOC, Stage, Task
+from lessor.model.task import AD_HOC, Stage, Task, TaskId
 from lessor.model.waiting import Cause, Why
 from lessor.service.reading import LeaseRecord
 
@@ -38,6 +38,7 @@ class Board:
         ready: queued tasks that nothing is in the way of, among those that were looked at.
         queued: how many tasks are queued in all.
         to_land: results that the branch doesn't contain yet.
+        troubles: why the result of a task couldn't land when that was tried last, by its id.
         sizes: how much each of them changed, by its task's id.
         failed: tasks that failed within the last day.
     """
@@ -53,6 +54,7 @@ class Board:
     queued: int
     needs_you: Sequence[Task]
     to_land: Sequence[Task]
+    troubles: Mapping[TaskId, str]
     sizes: Mapping[str, str]
     failed: Sequence[Task]
 
@@ -87,7 +89,11 @@ def read_board(invocation: Invocation) -> Board:
     ]
     whys = [(task, lessor.tasks.why(task.id)) for task in queued[:MOST_WAITS]]
     now = lessor.now_ms()
-    to_land = _to_land(invocation, commit)
+    results = {
+        result.task: result for result in lessor.landings.results(repository=standing.id or None)
+    }
+    to_land = [task for task in _to_land(invocation, commit) if task.id in results]
+    troubles = {task.id: results[task.id].trouble or "" for task in to_land}
     failed = lessor.tasks.tasks(repository=standing.id, states=[TaskState.FAILED], most=5)
     return Board(
         name=standing.name,
@@ -99,8 +105,12 @@ def read_board(invocation: Invocation) -> Board:
         waits=[(task, why) for task, why in whys if why.cause is not Cause.READY],
         ready=[task for task, why in whys if why.cause is Cause.READY],
         queued=len(queued),
-        needs_you=[task for task in tasks.values() if task.state in _FOR_A_PERSON],
-        to_land=to_land,
+        needs_you=[
+            *(task for task in tasks.values() if task.state in _FOR_A_PERSON),
+            *(task for task in to_land if troubles[task.id]),
+        ],
+        to_land=[task for task in to_land if not troubles[task.id]],
+        troubles=troubles,
         sizes={task.id: _size(invocation, task) for task in to_land},
         failed=[task for task in failed if now - (task.finished_ms or 0) < RECENT_MS],
     )

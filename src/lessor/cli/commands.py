@@ -63,15 +63,16 @@ COMMANDS: Mapping[str, Entry] = MappingProxyType(
     {
         "do": _everyday("run:do", 'do "…"', "add a task and run it, here and now"),
         "add": _everyday("add:add", 'add "…"', "put a task into the queue"),
-        "import": _everyday(
-            "importing:import_", "import FILE", "put a whole list in; again: change it"
-        ),
         "run": _everyday("run:run", "run [-n N]", "let agents work through the queue"),
         "show": _everyday("show:show", "show N", "asked, said, changed, checked, why leases ended"),
         "diff": _everyday("diff:diff", "diff N", "what a task changed"),
         "answer": _everyday("deciding:answer", 'answer N "…"', "answer a question; it goes on"),
+        "land": _everyday(
+            "land:land", "land N | --all", "put a result onto your branch, checked there"
+        ),
         "clean": _everyday("cleaning:clean_", "clean", "remove worktrees that hold no work"),
         "demo": _in(Part.MORE, "demo:demo"),
+        "import": _in(Part.MORE, "importing:import_"),
         "retry": _in(Part.MORE, "deciding:retry"),
         "why": _in(Part.MORE, "why:why"),
         "who": _in(Part.MORE, "why:who"),

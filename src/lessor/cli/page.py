@@ -46,7 +46,7 @@ def page_lines(board: Board, width: int) -> list[Line]:
         _section("running", _leases(board.running, board, width), width),
         _section("ready", _ready(board.ready, width), width),
         _section("waits", _waits(board, width), width),
-        _section("needs you", _needs(board.needs_you, width), width),
+        _section("needs you", _needs(board, width), width),
         _section("to land", _results(board.to_land, board.sizes, width), width),
         _section("held", _holds(board.holds, board, width), width),
         _section("failed", _failures(board.failed, width), width),
@@ -91,7 +91,7 @@ def next_steps(board: Board) -> list[str]:
         steps.append(f'lessor answer {task.number} "…"' if asks else f"lessor show {task.number}")
     if board.to_land:
         first = board.to_land[0]
-        steps += [f"lessor diff {first.number}", f"git merge {first.branch}"]
+        steps += [f"lessor diff {first.number}", f"lessor land {first.number}"]
     if not steps and board.failed:
         steps.append(f"lessor show {board.failed[0].number}")
     if len(steps) < 2 and board.ready and not board.running:  # noqa: PLR2004
@@ -217,12 +217,15 @@ def _waits(board: Board, width: int) -> list[Line]:
     return lines
 
 
-def _needs(tasks: Sequence[Task], width: int) -> list[Line]:
-    return _told([(task, Piece(_wish(task), Tone.WARN)) for task in tasks], width)
+def _needs(board: Board, width: int) -> list[Line]:
+    wishes = [(task, Piece(_wish(task, board), Tone.WARN)) for task in board.needs_you]
+    return _told(wishes, width)
 
 
-def _wish(task: Task) -> str:
+def _wish(task: Task, board: Board) -> str:
     """What a task wants of a person."""
+    if board.troubles.get(task.id):
+        return f"can't land: {board.troubles[task.id]}"
     if task.state == "needs_person":
         said = " ".join((task.said or "").strip().partition("\n\n")[0].split())
         return f'asks: "{said}"' if said else "asks you something"

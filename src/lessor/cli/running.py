@@ -71,6 +71,12 @@ def desk_for(invocation: Invocation, options: RunOptions, reporter: LineReporter
     )
 
 
+def landing_desk(invocation: Invocation) -> Desk:
+    """The surroundings of checks that no agent's run is around."""
+    reporter = LineReporter(invocation, workers=1, alone=True)
+    return desk_for(invocation, RunOptions(command=("land",), agent="land", kind="land"), reporter)
+
+
 def options_for(
     project: Project,
     *,

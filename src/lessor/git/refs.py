@@ -30,6 +30,20 @@ def salvage_refs(task: str, epoch: int) -> str:
     return f"{OWN}/salvage/{task}/{epoch}/"
 
 
+def landing_ref(task: str) -> str:
+    """The reference that keeps what a landing is about to move its target to."""
+    return f"{OWN}/landing/{task}"
+
+
+def put_ref(common_dir: Path, ref: str, oid: str) -> None:
+    """Make `ref` point at `oid`, whatever it held.
+
+    Raises:
+        GitError: Git refused.
+    """
+    run_git([*DURABLY, "update-ref", ref, oid], cwd=common_dir, git_dir=common_dir)
+
+
 def refuse_bad_ref(common_dir: Path, ref: str) -> None:
     """Refuse a full reference name that git wouldn't take.
 

@@ -16,6 +16,7 @@ from lessor.runner.desk import Desk
 from lessor.runner.noting import NoteKind
 from lessor.runner.outcome import exit_code
 from lessor.runner.recovering import recover
+from lessor.runner.settling import lift_landed
 from lessor.runner.slot import IDLE_MS, Slot, Tally
 from lessor.runner.stopping import Stopping
 from lessor.runner.words import kept_text
@@ -50,6 +51,7 @@ class Run:
         baseline = Baseline(desk)
         try:
             recover(desk)
+            lift_landed(desk)
             desk.note(NoteKind.BASE, said)
             self._refuse_red_base(baseline)
         except OSError as error:

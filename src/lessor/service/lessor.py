@@ -8,6 +8,7 @@ from lessor.model.retry import RetryPolicy
 from lessor.service.claims import Claims
 from lessor.service.fences import Fences
 from lessor.service.intents import Intents
+from lessor.service.landing import Landings
 from lessor.service.leases import Leases
 from lessor.service.naming import Naming
 from lessor.service.registry import Registry
@@ -32,6 +33,7 @@ class Lessor:
         salvages: what was saved of them.
         fences: the fence references of leases at remotes.
         intents: what is announced before it is done outside.
+        landings: results that haven't landed, and what became of them.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Lessor:
         self.salvages = Salvages(store, self.naming)
         self.fences = Fences(store, self.naming)
         self.intents = Intents(store, self.naming, changed=claims.changed)
+        self.landings = Landings(store, self.naming, claims)
 
     def now_ms(self) -> int:
         """The store's clock, in milliseconds."""

@@ -269,7 +269,7 @@ CREATE UNIQUE INDEX scope_one_writer_per_key ON lessor.scope (repository_id, key
   WHERE mode = 'w' AND pattern IS NULL AND reserved_rank IS NULL;
 
 -- Results that have a commit, and whether they landed: the shadow of each is the lease here, for as long as
--- that hasn't ended. `below` are the tasks on whose results it stands, the nearest first.
+-- that hasn't ended. `landed` is the commit on `target` that has it, `trouble` why it can't land. `below` are the tasks on whose results it stands, the nearest first.
 CREATE TABLE lessor.unlanded (
   task_id bigint PRIMARY KEY REFERENCES lessor.task (id),
   repository_id bigint NOT NULL,
@@ -278,7 +278,9 @@ CREATE TABLE lessor.unlanded (
   branch text COLLATE "C" NOT NULL,
   head text COLLATE "C" NOT NULL,
   below text COLLATE "C" NOT NULL,
-  trouble text COLLATE "C"
+  trouble text COLLATE "C",
+  target text COLLATE "C",
+  landed text COLLATE "C"
 );
 
 -- What a shadow lies on, while it does: paths its result had for writing. Not in `scope`: it keeps nobody out who starts on top of it.

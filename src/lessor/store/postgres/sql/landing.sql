@@ -24,7 +24,7 @@ SELECT l.task_id, l.repository_id, l.epoch, l.id, l.branch, x.head,
   coalesce((SELECT w.below FROM lessor.stand AS w WHERE w.task_id = l.task_id), '[]')
 FROM l JOIN x ON x.task_id = l.task_id
 ON CONFLICT (task_id) DO UPDATE SET epoch = excluded.epoch, lease_id = excluded.lease_id, branch = excluded.branch,
-  head = excluded.head, below = excluded.below, trouble = NULL
+  head = excluded.head, below = excluded.below, trouble = NULL, target = NULL, landed = NULL
 RETURNING u.task_id
 
 -- name: shadow_pairs
@@ -67,3 +67,33 @@ ORDER BY s.lease_id, s.ord
 SELECT w.on_task, n.number, u.branch, w.head
 FROM lessor.stand AS w JOIN lessor.submission AS n ON n.task_id = w.on_task JOIN lessor.unlanded AS u ON u.task_id = w.on_task
 WHERE w.task_id = :task_id
+
+-- name: results
+-- Results that neither landed nor were given up, of a repository (0: of all) or of one task (0: of all).
+SELECT u.task_id, t.repository_id, u.lease_id, u.branch, u.head, u.below, u.trouble, l.ended_ms,
+  (SELECT w.on_task FROM lessor.stand AS w WHERE w.task_id = u.task_id) AS on_task
+FROM lessor.unlanded AS u JOIN lessor.lease AS l ON l.id = u.lease_id JOIN lessor.task AS t ON t.id = u.task_id
+WHERE (:repository_id = 0 OR u.repository_id = :repository_id) AND (:task_id = 0 OR u.task_id = :task_id)
+  AND u.landed IS NULL AND (l.end_reason IS NULL OR l.end_reason <> 'discarded') AND t.status = 'succeeded'
+ORDER BY u.task_id
+LIMIT :most
+
+-- name: lock_result
+-- The task's row, which every change of its result waits for.
+SELECT t.id, t.status, t.stage, u.lease_id, u.landed, u.target, u.trouble, l.end_reason
+FROM lessor.task AS t JOIN lessor.unlanded AS u ON u.task_id = t.id JOIN lessor.lease AS l ON l.id = u.lease_id
+WHERE t.id = :task_id FOR UPDATE OF t
+
+-- name: set_result
+UPDATE lessor.unlanded SET landed = coalesce(:landed, landed), target = coalesce(:target, target), trouble = :trouble
+WHERE task_id = :task_id
+RETURNING task_id
+
+-- name: set_stage
+UPDATE lessor.task SET stage = :stage WHERE id = :task_id RETURNING id
+
+-- name: lift_shadow
+-- Ended like a lease: the next claim takes its paths away and wakes who waits for it.
+UPDATE lessor.lease SET ended_ms = lessor.ms(), end_reason = :reason
+WHERE id = :lease_id AND kind = 'shadow' AND ended_ms IS NULL
+RETURNING id

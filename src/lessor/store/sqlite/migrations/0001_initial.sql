@@ -281,7 +281,7 @@ BEFORE UPDATE OF repository_id, key, key_end, mode, pattern, ancestors, reserved
 BEGIN SELECT RAISE(ABORT, 'scope_keeps_its_path'); END;
 
 -- Results that have a commit, and whether they landed: the shadow of each is the lease here, for as long as
--- that hasn't ended. `below` are the tasks on whose results it stands, the nearest first.
+-- that hasn't ended. `landed` is the commit on `target` that has it, `trouble` why it can't land. `below` are the tasks on whose results it stands, the nearest first.
 CREATE TABLE unlanded (
   task_id INTEGER PRIMARY KEY REFERENCES task (id),
   repository_id INTEGER NOT NULL,
@@ -290,7 +290,9 @@ CREATE TABLE unlanded (
   branch TEXT NOT NULL,
   head TEXT NOT NULL,
   below TEXT NOT NULL CHECK (json_valid(below)),
-  trouble TEXT
+  trouble TEXT,
+  target TEXT,
+  landed TEXT
 ) STRICT;
 
 -- What a shadow lies on, while it does: paths its result had for writing. Not in `scope`: it keeps nobody

@@ -24,7 +24,7 @@ SELECT p.task_id, o.repository_id, p.epoch, p.lease_id, o.branch, p.asked ->> 'h
 FROM picked AS p JOIN lease AS o ON o.id = p.ord
 WHERE true
 ON CONFLICT (task_id) DO UPDATE SET epoch = excluded.epoch, lease_id = excluded.lease_id, branch = excluded.branch,
-  head = excluded.head, below = excluded.below, trouble = NULL;
+  head = excluded.head, below = excluded.below, trouble = NULL, target = NULL, landed = NULL;
 SELECT p.task_id FROM picked AS p;
 
 -- name: shadow_pairs
@@ -73,3 +73,33 @@ ORDER BY s.lease_id, s.ord
 SELECT w.on_task, n.number, u.branch, w.head
 FROM stand AS w JOIN submission AS n ON n.task_id = w.on_task JOIN unlanded AS u ON u.task_id = w.on_task
 WHERE w.task_id = :task_id
+
+-- name: results
+-- Results that neither landed nor were given up, of a repository (0: of all) or of one task (0: of all).
+SELECT u.task_id, t.repository_id, u.lease_id, u.branch, u.head, u.below, u.trouble, l.ended_ms,
+  (SELECT w.on_task FROM stand AS w WHERE w.task_id = u.task_id) AS on_task
+FROM unlanded AS u JOIN lease AS l ON l.id = u.lease_id JOIN task AS t ON t.id = u.task_id
+WHERE (:repository_id = 0 OR u.repository_id = :repository_id) AND (:task_id = 0 OR u.task_id = :task_id)
+  AND u.landed IS NULL AND (l.end_reason IS NULL OR l.end_reason <> 'discarded') AND t.status = 'succeeded'
+ORDER BY u.task_id
+LIMIT :most
+
+-- name: lock_result
+-- The task's row, which every change of its result waits for.
+SELECT t.id, t.status, t.stage, u.lease_id, u.landed, u.target, u.trouble, l.end_reason
+FROM task AS t JOIN unlanded AS u ON u.task_id = t.id JOIN lease AS l ON l.id = u.lease_id
+WHERE t.id = :task_id
+
+-- name: set_result
+UPDATE unlanded SET landed = coalesce(:landed, landed), target = coalesce(:target, target), trouble = :trouble
+WHERE task_id = :task_id
+RETURNING task_id
+
+-- name: set_stage
+UPDATE task SET stage = :stage WHERE id = :task_id RETURNING id
+
+-- name: lift_shadow
+-- Ended like a lease: the next claim takes its paths away and wakes who waits for it.
+UPDATE lease SET ended_ms = :now, end_reason = :reason
+WHERE id = :lease_id AND kind = 'shadow' AND ended_ms IS NULL
+RETURNING id

@@ -1,0 +1,122 @@
+"""`lessor land`: results onto their branch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from lessor.cli.finding import find_tasks
+from lessor.cli.invocation import Invocation
+from lessor.cli.options import command, pass_invocation
+from lessor.cli.output import Record, write_lines
+from lessor.cli.phrases import next_lines, title_line
+from lessor.cli.text import Line, Piece, Tone
+from lessor.errors import ConflictError, GitError
+from lessor.git.repository import current_branch
+from lessor.model.task import Task
+
+if TYPE_CHECKING:
+    from lessor.runner.landing import Landing
+
+_WAITS_FOR_A_PERSON = 8
+_SHORT = 7
+
+
+@command("land")
+@click.argument("tasks", nargs=-1, metavar="[N…]")
+@click.option("--all", "every", is_flag=True, help="Every result that hasn't landed.")
+@click.option("--onto", metavar="BRANCH", help="Where to; else the branch that you are on.")
+@pass_invocation
+def land(invocation: Invocation, *, tasks: tuple[str, ...], every: bool, onto: str | None) -> int:
+    """Put results onto a branch: rebased, checked there, and only then the branch moves.
+
+    That is done beside your checkout. One that has the branch is moved along by git's own
+    fast-forward where it has no uncommitted changes; else nothing is done. What conflicts is given
+    back with the paths, and the others land.
+    """
+    if bool(tasks) == every:
+        raise click.UsageError("Name the results, lessor land 1 2, or say --all.")
+    from lessor.cli.running import ensure_trusted, landing_desk
+    from lessor.runner.landing import Came, Lander
+
+    branch = onto or _branch_here(invocation)
+    ensure_trusted(invocation, invocation.project(commit=_tip(invocation, branch)))
+    wanted = _all(invocation) if every else find_tasks(invocation, tasks)
+    told: set[str] = set()
+
+    def tell(task: Task, text: str) -> None:
+        if invocation.for_people:
+            head = [] if task.id in told else [title_line(task.number, task.title)]
+            told.add(task.id)
+            write_lines([*head, ["   ", Piece(text, Tone.FAINT)]])
+
+    done = Lander(landing_desk(invocation), branch=branch, tell=tell).land(wanted)
+    if invocation.for_people:
+        write_lines(_lines(done, branch))
+    else:
+        invocation.answer_all([_record(one, branch) for one in done], list)
+    came = {one.came for one in done}
+    if came & {Came.CONFLICTS, Came.WAITS}:
+        return _WAITS_FOR_A_PERSON
+    return int(Came.CHECK_FAILED in came)
+
+
+def _branch_here(invocation: Invocation) -> str:
+    checkout = invocation.standing.checkout_or_refuse()
+    branch = current_branch(checkout.cwd)
+    if branch is None:
+        raise ConflictError(
+            "You are on no branch, so nothing says where to land.",
+            next_step="Name one: lessor land --onto BRANCH.",
+        )
+    return branch
+
+
+def _tip(invocation: Invocation, branch: str) -> str:
+    from lessor.git.refs import BRANCHES, read_ref
+
+    common_dir = invocation.standing.checkout_or_refuse().repository.common_dir
+    tip = read_ref(common_dir, f"{BRANCHES}{branch}")
+    if tip is None:
+        raise GitError(
+            f"There is no branch {branch!r} here.", next_step="Name another: --onto BRANCH."
+        )
+    return tip
+
+
+def _all(invocation: Invocation) -> list[Task]:
+    lessor = invocation.lessor
+    results = lessor.landings.results(repository=invocation.repository)
+    return [lessor.tasks.task(result.task) for result in results]
+
+
+def _lines(done: Sequence[Landing], branch: str) -> list[Line]:
+    if not done:
+        return [["nothing to land"], *next_lines(["lessor"])]
+    steps = [one.step for one in done if one.step]
+    return [[], *(_line(one, branch) for one in done), *next_lines(steps[:1] or ["lessor"])]
+
+
+def _line(one: Landing, branch: str) -> Line:
+    head = Piece(f"#{one.task.number}  ", Tone.STRONG)
+    if one.new is not None:
+        moved = f"{branch} {one.old[:_SHORT]} -> {one.new[:_SHORT]}"
+        return [head, Piece("landed", Tone.GOOD), f"  {moved}  {one.text}"]
+    good = one.came == "there already"
+    return [head, Piece(one.came, Tone.GOOD if good else Tone.WARN), f"  {one.text}"]
+
+
+def _record(one: Landing, branch: str) -> Record:
+    return {
+        "taskId": one.task.id,
+        "number": one.task.number,
+        "outcome": one.came,
+        "target": branch,
+        "from": one.old or None,
+        "to": one.new,
+        "text": one.text,
+        "conflicts": list(one.conflicts),
+        "next": one.step or None,
+    }

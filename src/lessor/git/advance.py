@@ -1,0 +1,98 @@
+"""Moving a branch forward by compare-and-swap, also where somebody has it checked out.
+
+A checkout is moved only by git's own fast-forward, and only where nothing in it could be in the way:
+a branch that is moved under a checkout shows all that landed as if it had been undone there.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lessor.errors import ConflictError, GitError
+from lessor.git.command import CHECKOUT_TIMEOUT_S, DURABLY, run_git
+from lessor.git.layout import layout_of
+from lessor.git.progress import operations_in_progress
+from lessor.git.refs import BRANCHES, read_ref
+from lessor.git.registry import list_worktrees
+from lessor.git.repository import Repository
+from lessor.git.status import read_status
+
+_NAMED = 3
+
+
+def refuse_unready(repo: Repository, branch: str) -> Path | None:
+    """Refuse a branch that can't be moved; the checkout that it would be moved in, if any.
+
+    Raises:
+        ConflictError: it is checked out where files were changed or something is half done, or in
+            more than one place.
+        GitError: git can't look.
+    """
+    places = [w for w in list_worktrees(repo) if w.branch == branch and w.path.is_dir()]
+    if not places:
+        return None
+    if len(places) > 1:
+        raise ConflictError(
+            f"{branch} is checked out in {len(places)} places: {places[0].path}, {places[1].path}.",
+            next_step=f"Leave one of them: git -C {places[1].path} checkout --detach",
+            branch=branch,
+        )
+    place = places[0].path
+    layout = layout_of(place)
+    half = operations_in_progress(layout.git_dir)
+    if half:
+        raise ConflictError(
+            f"{branch} is checked out in {place}, where a {half[0]} is half done.",
+            next_step=f"Finish it there: git -C {place} status",
+            branch=branch,
+            checkout=str(place),
+        )
+    changed = sorted({change.path for change in read_status(layout).changed})
+    if changed:
+        named = ", ".join(changed[:_NAMED]) + (", …" if len(changed) > _NAMED else "")
+        raise ConflictError(
+            f"{branch} is checked out in {place} with uncommitted changes ({named}); "
+            "nothing there is touched.",
+            next_step=f"Commit them, or put them aside: git -C {place} stash",
+            branch=branch,
+            checkout=str(place),
+            files=changed,
+        )
+    return place
+
+
+def advance(repo: Repository, *, branch: str, old: str, new: str) -> bool:
+    """Move `branch` from `old` to `new`, which contains it; False where it isn't at `old` any more.
+
+    Raises:
+        ConflictError: as `refuse_unready`; or a file that git doesn't know of is in the way.
+        GitError: git can't.
+    """
+    place = refuse_unready(repo, branch)
+    ref = f"{BRANCHES}{branch}"
+    if place is None:
+        asked = [*DURABLY, "update-ref", "-m", "lessor land", ref, new, old]
+        done = run_git(asked, cwd=repo.common_dir, git_dir=repo.common_dir, check=False)
+        if done.code != 0 and read_ref(repo.common_dir, ref) == old:
+            raise GitError(f"{branch} can't be moved: {done.err.decode(errors='replace').strip()}")
+        return done.code == 0
+    if read_ref(repo.common_dir, ref) != old:
+        return False
+    # Fast-forward or nothing; git keeps what it doesn't know of, and refuses where that is in the way.
+    layout = layout_of(place)
+    done = layout.git(
+        [*DURABLY, "merge", "--ff-only", "--no-verify", "--quiet", "--no-autostash", new],
+        check=False,
+        timeout_s=CHECKOUT_TIMEOUT_S,
+    )
+    if done.code == 0:
+        return True
+    if read_ref(repo.common_dir, ref) != old:
+        return False
+    said = done.err.decode(errors="replace").strip()
+    raise ConflictError(
+        f"git doesn't move {branch} in {place}: {said}",
+        next_step="Move that away, then land again.",
+        branch=branch,
+        checkout=str(place),
+    )

@@ -1,0 +1,157 @@
+"""Operations on results: which haven't landed, and that one landed, can't, or is given up.
+
+A terminal task stays terminal: what happens to its result is the result's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lessor.errors import NotFoundError
+from lessor.model.lease import LeaseEnd
+from lessor.model.task import Stage, TaskId
+from lessor.service.claims import Claims
+from lessor.service.naming import Naming
+from lessor.service.rows import pack_facts, unpack
+from lessor.service.wording import LONGEST_TEXT, check_note, check_text
+from lessor.store import Row, Store, Transaction
+
+MOST_RESULTS = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unlanded:
+    """A result that neither landed nor was given up.
+
+    Attributes:
+        head: its commit as it was reported.
+        on: the task on whose result it stands; it can't land first.
+        below: all tasks on whose results it stands, the nearest first.
+        trouble: why it couldn't land when that was tried last; a person has to see to it.
+        shadowed: whether its shadow still lies on its paths.
+    """
+
+    task: TaskId
+    branch: str
+    head: str
+    on: TaskId | None
+    below: tuple[TaskId, ...]
+    trouble: str | None
+    shadowed: bool
+
+
+class Landings:
+    """A refusal raises and changes nothing. What was recorded before is answered as it is."""
+
+    def __init__(self, store: Store, naming: Naming, claims: Claims) -> None:
+        self._store = store
+        self._naming = naming
+        self._claims = claims
+
+    def results(
+        self, *, repository: str | None = None, task: str | None = None, most: int = MOST_RESULTS
+    ) -> list[Unlanded]:
+        """Results that haven't landed, oldest first: of a repository, of a task, or all."""
+        rows = self._store.read(
+            "results",
+            repository_id=0 if repository is None else self._naming.repository_row(repository),
+            task_id=0 if task is None else self._naming.task_row(task),
+            most=most,
+        )
+        return [self._record(row) for row in rows]
+
+    def landed(self, task: str, *, commit: str, target: str, how: str = "") -> bool:
+        """Record that `target` has the result, in `commit`; False where that was known.
+
+        Args:
+            how: in a word or two, for the history: "rebased", "squashed".
+
+        Raises:
+            NotFoundError: the task has no result that could land.
+        """
+        check_text(commit, "commit", longest=LONGEST_TEXT, empty=False)
+        check_text(target, "target", longest=LONGEST_TEXT, empty=False)
+        check_note(how, "how")
+
+        def rule(tx: Transaction) -> bool:
+            row, lease, landed = self._locked(tx, task)
+            if landed is not None:
+                return False
+            tx.rows("set_result", task_id=row, landed=commit, target=target, trouble=None)
+            tx.rows("set_stage", task_id=row, stage=Stage.LANDED)
+            self._lift(tx, row, lease, LeaseEnd.LANDED, commit=commit, target=target, how=how)
+            return True
+
+        return self._changed(self._store.write(rule))
+
+    def discarded(self, task: str, *, reason: str = "") -> bool:
+        """Record that a person gave the result up; False where that was known, or it landed.
+
+        What stands on it keeps its own commits: they are moved to the target when it lands.
+
+        Raises:
+            NotFoundError: the task has no result that could land.
+        """
+        check_note(reason, "reason")
+
+        def rule(tx: Transaction) -> bool:
+            row, lease, landed = self._locked(tx, task)
+            known = tx.rows("lock_result", task_id=row)[0][7] == LeaseEnd.DISCARDED
+            if landed is not None or known:
+                return False
+            self._lift(tx, row, lease, LeaseEnd.DISCARDED, reason=reason)
+            return True
+
+        return self._changed(self._store.write(rule))
+
+    def refused(self, task: str, *, trouble: str) -> None:
+        """Record why the result couldn't land; said again, it changes nothing.
+
+        Raises:
+            NotFoundError: the task has no result that could land.
+        """
+        check_text(trouble, "trouble", longest=LONGEST_TEXT, empty=False)
+
+        def rule(tx: Transaction) -> None:
+            row, _, landed = self._locked(tx, task)
+            if landed is None and tx.rows("lock_result", task_id=row)[0][6] != trouble:
+                tx.rows("set_result", task_id=row, landed=None, target=None, trouble=trouble)
+                self._note(tx, row, "landing_refused", trouble=trouble)
+
+        self._store.write(rule)
+
+    def _locked(self, tx: Transaction, task: str) -> tuple[int, int, str | None]:
+        found = tx.rows("lock_result", task_id=self._naming.task_row(task))
+        if not found:
+            raise NotFoundError(
+                f"{task} has no result that could land.", next_step="List the tasks: lessor list."
+            )
+        row, _, _, lease, landed, _, _, _ = found[0]
+        return int(row), int(lease), landed
+
+    def _lift(self, tx: Transaction, row: int, lease: int, end: LeaseEnd, **facts: str) -> None:
+        # A shadow that faded before has ended by itself.
+        tx.rows("lift_shadow", lease_id=lease, reason=end)
+        self._note(tx, row, end, **facts)
+
+    @staticmethod
+    def _note(tx: Transaction, row: int, kind: str, **facts: str) -> None:
+        tx.rows("append_event", task_id=row, kind=kind, epoch=None, facts=pack_facts(**facts))
+
+    def _changed(self, changed: bool) -> bool:
+        if changed:
+            self._claims.changed()
+        return changed
+
+    def _record(self, row: Row) -> Unlanded:
+        task, _, _, branch, head, below, trouble, ended_ms, on = row
+        name = self._naming.task
+        return Unlanded(
+            task=name(task),
+            branch=branch,
+            head=head,
+            on=None if on is None else name(on),
+            below=tuple(name(one) for one in unpack(below)),
+            trouble=trouble,
+            shadowed=ended_ms is None,
+        )

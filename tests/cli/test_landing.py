@@ -1,0 +1,77 @@
+"""`lessor land`, as a person sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from person import Person, git
+
+Finished = Callable[..., str]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_to_agree_to(shop: Path) -> None:
+    git(shop, "rm", "-q", "lessor.toml")
+    git(shop, "commit", "-q", "-m", "no check")
+
+
+def test_a_result_lands_and_is_gone_from_the_page(
+    person: Person, shop: Path, finished: Finished
+) -> None:
+    number = finished("Tax: a new rate", {"services/tax/new.py": "five\n"})
+    old = git(shop, "rev-parse", "--short=7", "main")
+    said = person.ok("land", number)
+    new = git(shop, "rev-parse", "--short=7", "main")
+    assert said.lines[0] == "#1 Tax: a new rate"
+    assert f"landed  main {old} -> {new}" in said.out
+    assert (shop / "services/tax/new.py").read_text() == "five\n"
+    assert "to land" not in person.ok().out
+    assert person.ok("show", number).out.count("landed")
+
+
+def test_a_conflict_ends_with_8_and_stays_on_the_page(
+    person: Person, shop: Path, finished: Finished
+) -> None:
+    finished("One", {"README": "one\n"})
+    finished("Two", {"README": "two\n"})
+    said = person.run("land", "--all")
+    assert said.code == 8
+    assert "#2  conflicts  conflicts with main@" in said.out
+    assert "in README" in said.out
+    assert said.lines[-1].startswith("next  git")
+    page = person.ok().out
+    assert "needs you" in page
+    assert "conflicts with main@" in page
+
+
+def test_programs_get_what_came_of_each(person: Person, finished: Finished) -> None:
+    number = finished("One", {"README": "one\n"})
+    (landed,) = person.ok("land", number, "-o", "json").json
+    assert (landed["number"], landed["outcome"], landed["target"]) == (1, "landed", "main")
+    assert landed["from"] != landed["to"]
+    (again,) = person.ok("land", number, "-o", "json").json
+    assert again["outcome"] == "there already"
+
+
+def test_nothing_is_landed_unasked(person: Person) -> None:
+    assert person.run("land").code == 2
+    assert person.run("land", "1", "--all").code == 2
+
+
+def test_with_nothing_to_land_it_says_so(person: Person) -> None:
+    person.add("later")
+    assert person.ok("land", "--all").lines[0] == "nothing to land"
+
+
+def test_a_dirty_checkout_is_refused_with_the_one_command_that_helps(
+    person: Person, shop: Path, finished: Finished
+) -> None:
+    number = finished("One", {"services/tax/new.py": "five\n"})
+    (shop / "README").write_text("half a thought\n")
+    said = person.run("land", number)
+    assert said.code == 6
+    assert "uncommitted changes (README)" in said.err
+    assert f"git -C {shop} stash" in " ".join(said.err.split())
+    assert (shop / "README").read_text() == "half a thought\n"
