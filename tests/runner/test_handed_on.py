@@ -23,7 +23,8 @@ HEIR = (
     'touch "$LESSOR_OUTBOX/ready"; while [ ! -e {go}.done ]; do sleep 0.05; done; '
     'else cp "$LESSOR_BRIEF" {go}.brief; eval "$(sed -n \'s/.* out: //p\' "$LESSOR_BRIEF")"; fi'
 )
-LATE = "echo late > late.txt; git add late.txt; git commit -qm late"
+# Past the hook of its worktree, which would refuse a commit without a lease.
+LATE = "echo late > late.txt; git add late.txt; git commit -q --no-verify -m late"
 ACCEPTING = "git -c receive.denyCurrentBranch=ignore receive-pack"
 
 
