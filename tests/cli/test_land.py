@@ -75,3 +75,22 @@ def test_a_dirty_checkout_is_refused_with_the_one_command_that_helps(
     assert "uncommitted changes (README)" in said.err
     assert f"git -C {shop} stash" in " ".join(said.err.split())
     assert (shop / "README").read_text() == "half a thought\n"
+
+
+def test_the_repositorys_file_says_what_is_done_with_unlanded_results(
+    person: Person, shop: Path, tmp_path: Path
+) -> None:
+    (shop / "lessor.toml").write_text('unlanded = "wait"\n')
+    git(shop, "add", ".")
+    git(shop, "commit", "-q", "-m", "wait")
+    agent = tmp_path / "agent.sh"
+    agent.write_text("#!/bin/sh\necho $LESSOR_NUMBER >> README\n")
+    agent.chmod(0o755)
+    person.add("one", "--scope", "README")
+    person.add("two", "--scope", "README")
+    person.ok("run", "--", str(agent))
+    assert "waits for the result of #1" in person.ok("why", "2").out
+    person.ok("land", "1")
+    person.ok("run", "--", str(agent))
+    person.ok("land", "2")
+    assert (shop / "README").read_text() == "shop\n1\n2\n"

@@ -23,6 +23,7 @@ total = "1h30m"
 rounds = 2
 attempts = 5
 queue = "night"
+unlanded = "wait"
 push = true
 workspaces = { count = 20, bytes = "1.5 GB", age = "14d" }
 
@@ -100,3 +101,9 @@ def test_whether_results_are_pushed_is_true_or_false() -> None:
     assert read_manifest(b"push = true\n")["push"] is True
     with pytest.raises(InvalidError, match="true or false"):
         read_manifest(b'push = "origin"\n')
+
+
+def test_what_is_done_with_unlanded_results_is_one_of_three() -> None:
+    assert read_manifest(b'unlanded = "wait"')["unlanded"] == "wait"
+    with pytest.raises(InvalidError, match="stack, wait, ignore"):
+        read_manifest(b'unlanded = "never"')

@@ -60,7 +60,11 @@ def reason_text(why: Why, *, now: int, brief: bool = False) -> str:
         case "running" if holder is not None:
             left = max(0, holder.ends_ms - now)
             return f"{holder.agent} works on it; {lapse(left)} left unless renewed"
-        case "lease" | "reservation" | "hold" | "shadow" if holder is not None:
+        case "shadow" if holder is not None:
+            title = "" if brief else f" {holder.title}"
+            paths = paths_text(holder.paths)
+            said = f"waits for the result of #{holder.number}{title} to land ({paths})"
+        case "lease" | "reservation" | "hold" if holder is not None:
             turn = "; its turn is reserved" if why.reserved else ""
             who = ", ".join(part for part in (paths_text(holder.paths), holder.agent) if part)
             title = "" if brief else f" {holder.title}"

@@ -66,6 +66,7 @@ def run(
         options_for,
         project_at_base,
         run_here,
+        settle_unlanded,
     )
 
     project = project_at_base(invocation, base)
@@ -81,6 +82,7 @@ def run(
         stay=stay,
     )
     ensure_trusted(invocation, project)
+    settle_unlanded(invocation, project)
     code, done = run_here(invocation, options)
     numbers = sorted(set(done.tally.numbers.values()))
     if invocation.for_people:
@@ -126,6 +128,7 @@ def do(
         options_for,
         project_at_base,
         run_here,
+        settle_unlanded,
     )
 
     project = project_at_base(invocation, base)
@@ -134,6 +137,7 @@ def do(
         project, command=agent_command, agent=agent, workers=1, queue=None, base=base
     )
     ensure_trusted(invocation, project)
+    settle_unlanded(invocation, project)
     made = invocation.lessor.tasks.submit(
         [
             NewTask(

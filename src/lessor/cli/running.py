@@ -141,6 +141,14 @@ def project_at_base(invocation: Invocation, base: str | None) -> Project:
     return invocation.project(commit=resolve_commit(checkout.cwd, base or "HEAD"))
 
 
+def settle_unlanded(invocation: Invocation, project: Project) -> None:
+    """Take over what the repository's own file says about results that haven't landed."""
+    registry, repository = invocation.lessor.registry, invocation.repository
+    wish = project.unlanded
+    if repository and wish and registry.repository(repository).unlanded is not wish:
+        registry.set_unlanded(repository, wish)
+
+
 def ensure_trusted(invocation: Invocation, project: Project) -> None:
     """Show what the repository's files would run and ask once; DeniedError where nobody agrees."""
     if not project.trusted:

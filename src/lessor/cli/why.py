@@ -86,6 +86,8 @@ def _holder_lines(holder: Held, *, now: int, columns: int) -> list[Line]:
     words = {"lease": "holder", "hold": "held for", "shadow": "result of", "reservation": "turn of"}
     left = holder.ends_ms - now
     ends = f"{lapse(left)} left unless renewed" if left > 0 else "ran out; the next claim ends it"
+    if holder.kind == "shadow":
+        ends = "when it has landed"
     rows: list[list[Piece | str]] = [
         [
             Piece(f"  {words.get(holder.kind, holder.kind):<8}", Tone.FAINT),

@@ -13,6 +13,7 @@ from typing import Any
 from lessor.errors import InvalidError
 from lessor.model.budget import Budget
 from lessor.model.lease import SECOND, YEAR
+from lessor.model.shadow import Unlanded
 from lessor.project.duration import parse_duration
 
 MANIFEST = "lessor.toml"
@@ -137,6 +138,12 @@ def _command(value: Any) -> tuple[str, ...]:
     return words
 
 
+def _unlanded(value: Any) -> Unlanded:
+    if value not in list(Unlanded):
+        raise ValueError(f"which has to be one of: {', '.join(Unlanded)}")
+    return Unlanded(value)
+
+
 def _table(read: Callable[[Any], tuple[str, ...]]) -> Callable[[Any], Mapping[str, Any]]:
     def read_table(value: Any) -> Mapping[str, Any]:
         if not isinstance(value, dict):
@@ -220,6 +227,15 @@ KEYS = (
         meaning='Worktrees to keep here: `{ count = 20, bytes = "40 GB", age = "14d" }`; more is reported, never removed.',
         default="no limit",
         read=_budget,
+    ),
+    Key(
+        name="unlanded",
+        meaning=(
+            "What a task does that overlaps a result which hasn't landed: begin on top of it "
+            "(`stack`), `wait` for the landing, or `ignore` it."
+        ),
+        default="stack",
+        read=_unlanded,
     ),
     Key(
         name="scopes",

@@ -11,6 +11,7 @@ from lessor.git.bring import INCLUDE_FILE, include_patterns
 from lessor.git.repository import Repository
 from lessor.model.budget import Budget
 from lessor.model.lease import HOUR, MINUTE
+from lessor.model.shadow import Unlanded
 from lessor.project.agents import installed_agents
 from lessor.project.discovery import Found, find_check, find_setup
 from lessor.project.manifest import MANIFEST, read_manifest
@@ -34,6 +35,7 @@ class Project:
         workers: how many agents work side by side.
         lease_ms: how long a lease lasts; None means Lessor's own terms.
         workspaces: how many worktrees to keep here.
+        unlanded: what is done where a result lies that hasn't landed; None leaves the store's setting.
         scopes: names for sets of paths.
         push: whether results are pushed to the remote.
         origins: where each of these came from: a file's name, "PATH", or "default".
@@ -56,6 +58,7 @@ class Project:
     rounds: int = 3
     attempts: int = 3
     queue: str = "default"
+    unlanded: Unlanded | None = None
     push: bool = False
     workspaces: Budget = field(default_factory=Budget)
     agents: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
