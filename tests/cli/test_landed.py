@@ -18,7 +18,8 @@ def origin(shop: Path, tmp_path: Path) -> Path:
 
 def squash(shop: Path, branch: str) -> str:
     git(shop, "merge", "-q", "--squash", branch)
-    git(shop, "commit", "-q", "-m", "squash it (#7)")
+    # In the second of the branch's own commit it would be a copy of it.
+    git(shop, "commit", "-q", "-m", "squash it (#7)", "--date=2026-01-02T03:04:05Z")
     return git(shop, "rev-parse", "HEAD")
 
 
