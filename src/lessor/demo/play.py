@@ -22,11 +22,13 @@ from lessor.model.task import NewTask
 from lessor.runner.desk import Desk, Plan, RunOptions
 from lessor.runner.host import this_host
 from lessor.runner.host_id import host_id
+from lessor.runner.landing import Came, Lander
 from lessor.runner.run import Run
 from lessor.runner.spec import Patience
 from lessor.runner.stopping import Stopping
 from lessor.service.lessor import Lessor
 
+BRANCH = "main"
 LEASE_MS = 6_000
 WORKERS = 3
 CHECK = f"{shlex.quote(sys.executable)} -m unittest discover -q -s tests -t ."
@@ -97,7 +99,11 @@ def play(folder: Path, *, clock: Clock, teller: Teller) -> Ended:
     stopping = Stopping()
     with stopping.by_signals():
         Run(desk, stopping).run()
-    teller.end()
+        teller.end()
+        teller.say_waits(lessor, tasks)
+        # What overlaps several results waits until they landed, and is done then.
+        while land_results(desk, teller) and not stopping.draining:
+            Run(desk, stopping).run()
     ended = Ended(
         proof=prove(lessor, repo, ledger=ledger, tasks=tasks),
         counts=lessor.tasks.counts(everywhere=True),
@@ -109,10 +115,22 @@ def play(folder: Path, *, clock: Clock, teller: Teller) -> Ended:
     return ended
 
 
+def land_results(desk: Desk, teller: Teller) -> int:
+    """Land every result that hasn't landed on the branch of the checkout; how many did."""
+    results = desk.lessor.landings.results(repository=desk.repository)
+    lander = Lander(desk, branch=BRANCH, tell=lambda _task, _text: None)
+    landed = 0
+    for result in results:  # one by one, to be told as it comes; the oldest stand on no other
+        (done,) = lander.land([desk.lessor.tasks.task(result.task)])
+        teller.landed(done.task, done.came, done.text)
+        landed += done.came is Came.LANDED
+    return landed
+
+
 def make_repository(root: Path) -> Repository:
     """A git repository with the story's files in its first commit."""
     root.mkdir()
-    run_git(["init", "--quiet", "-b", "main", "."], cwd=root)
+    run_git(["init", "--quiet", "-b", BRANCH, "."], cwd=root)
     for path, text in FILES.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text, encoding="utf-8")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from lessor.clock import Clock
+from lessor.model.task import Task
 from lessor.model.waiting import Cause
 from lessor.runner.noting import Note, NoteKind
 from lessor.service.lessor import Lessor
@@ -51,7 +52,7 @@ class Teller:
     def begin(self, lessor: Lessor, tasks: Sequence[str], *, workers: int) -> None:
         """Say what is queued, and what waits for what once the first leases are out."""
         self._print(f" {len(tasks)} tasks queued · {workers} workers")
-        self._timer = threading.Timer(2, self._say_waits, (lessor, tasks))
+        self._timer = threading.Timer(2, self.say_waits, (lessor, tasks))
         self._timer.start()
 
     def note(self, note: Note) -> None:
@@ -72,10 +73,20 @@ class Teller:
         """Print what the saboteur did."""
         self._line(note.number, note.title, f"** {text} **")
 
-    def _say_waits(self, lessor: Lessor, tasks: Sequence[str]) -> None:
+    def landed(self, task: Task, came: str, text: str) -> None:
+        """Print what came of landing a result."""
+        self._line(
+            task.number, task.title, "landed on main" if came == "landed" else f"{came}: {text}"
+        )
+
+    def say_waits(self, lessor: Lessor, tasks: Sequence[str]) -> None:
+        """Say of each task that waits what it waits for."""
         for task in tasks:
             why = lessor.tasks.why(task)
-            if why.cause in {Cause.LEASE, Cause.TASKS, Cause.RESERVATION}:
+            if why.cause is Cause.SHADOW:
+                known = lessor.tasks.task(task)
+                self._line(known.number, known.title, "waits for results to land")
+            elif why.cause in {Cause.LEASE, Cause.TASKS, Cause.RESERVATION}:
                 held = ", ".join(sorted({theirs for _, theirs in why.overlaps})[:2])
                 known = lessor.tasks.task(task)
                 who = (
