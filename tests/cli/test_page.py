@@ -5,13 +5,19 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
 from pathlib import Path
 
+import pytest
 from person import Person, git
 from rich.cells import cell_len
+
+from lessor.cli.phrases import next_lines
+from lessor.cli.text import painted
+from lessor.runner.lease_file import read_holder
 
 MINUS = "\u2212"
 
@@ -68,10 +74,10 @@ def test_the_page_says_what_runs_waits_needs_a_person_and_is_to_land(
     lines = person.ok().lines
     assert lines[0].endswith(" · 1 running · 1 ready · 1 waits · 1 to land")
     body = {line.split()[0]: line for line in lines[2:] if line and not line.startswith(" ")}
-    assert "#2  Retry on 503  claude-2  services/billing  0:" in body["running"]
+    assert "#2 Retry on 503  claude-2  services/billing  0:" in body["running"]
     assert "#3 Rename charge  for #2 (running)." in body["waits"]
-    assert "#4  Debounce the box  grows" in body["ready"]
-    assert f"#{landed}  Round totals  +1 {MINUS}1 in 1 file  verified" in body["to"]
+    assert "#4 Debounce the box  grows" in body["ready"]
+    assert f"#{landed} Round totals  +1 {MINUS}1 in 1 file  verified" in body["to"]
     assert lines[-1].startswith(f"next  lessor diff {landed}")
 
 
@@ -103,6 +109,24 @@ def test_the_page_fits_80_columns(person: Person) -> None:
             assert cell_len(line) <= 80, line
 
 
+def test_titles_stand_below_each_other_on_the_page(person: Person) -> None:
+    for n in range(1, 11):
+        person.add(f"task {n}", *(("--in", "2h") if n > 8 else ()))
+    starts = {line.index("task") for line in person.ok().lines if "task " in line}
+    assert len(starts) == 1
+
+
+def test_next_commands_that_are_too_long_for_a_line_stand_below_each_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    steps = ["lessor show 1", "lessor diff 1", f"git merge ai/1-{'x' * 40}"]
+    assert [painted(line, colour=False) for line in next_lines(steps)] == [
+        "next  lessor show 1     lessor diff 1",
+        f"      git merge ai/1-{'x' * 40}",
+    ]
+
+
 def test_outside_a_repository_it_says_so_in_a_sentence(outside: Person) -> None:
     said = outside.run()
     assert said.code == 5
@@ -117,7 +141,7 @@ def test_a_repository_without_a_commit_has_a_page(person: Person, tmp_path: Path
     said = person.ok(cwd=fresh)
     assert said.lines[0] == "fresh · main, no commit yet · nothing queued yet"
     person.ok("add", "first", cwd=fresh)
-    assert "#1  first" in person.ok(cwd=fresh).out
+    assert "#1 first" in person.ok(cwd=fresh).out
 
 
 def test_the_page_for_programs_has_ids(person: Person) -> None:
@@ -333,3 +357,56 @@ def _read_until(master: int, wanted: bytes) -> None:
         ready, _, _ = select.select([master], [], [], 60)
         assert ready, seen
         seen += os.read(master, 65_536)
+
+
+def asking(person: Person, question: str) -> str:
+    """A task that waits for an answer; its number."""
+    number = str(person.add("Which one")["number"])
+    grant = person.claim("--task", number)
+    lessor = person.open()
+    holder = read_holder(person.state / "leases" / f"{grant['leaseId']}.json")
+    lessor.leases.ask(holder, question)
+    lessor.close()
+    return number
+
+
+def test_why_has_the_question_of_a_task_that_asks_and_how_to_answer(person: Person) -> None:
+    number = asking(person, "Which rate?\n\nThere are two.")
+    said = person.ok("why", number).lines
+    assert said[1:] == ['  asks: "Which rate?"', f'next  lessor answer {number} "…"']
+
+
+def test_why_says_how_a_finished_task_ended(person: Person, finished) -> None:
+    number = finished("Round", {"a": "1\n"})
+    assert re.fullmatch(
+        rf"  is done: verified, [0-9a-f]{{7}} on ai/{number}-round",
+        person.ok("why", number).lines[1],
+    )
+    person.add("Never")
+    person.ok("cancel", "2")
+    assert person.ok("why", "2").lines[1] == "  was cancelled"
+
+
+def test_why_says_after_what_a_task_is_tried_again(person: Person) -> None:
+    person.add("Flaky", "--max-attempts", "2")
+    person.ok("fail", person.claim()["leaseId"], "--error", "no network\nat all")
+    assert re.fullmatch(r"  tries again from \d\d:\d\d: no network", person.ok("why", "1").lines[1])
+    assert "tries again from" in person.ok().out
+
+
+def test_why_names_a_running_tasks_lease_once(person: Person) -> None:
+    person.add("Retry on 503", "--scope", "services/billing")
+    person.claim("--agent", "codex-1")
+    lines = person.ok("why", "1").lines
+    assert lines[1].startswith("  codex-1 works on it, epoch 1, ")
+    assert lines[2] == "  paths     services/billing"
+    assert lines[3].startswith("  ends      14 m ")
+    assert lines[4:] == ["next  lessor logs 1 -f"]
+
+
+def test_why_of_held_paths_names_how_to_give_them_back(person: Person) -> None:
+    person.ok("hold", "web", "--for", "2h")
+    lines = person.ok("why", "1").lines
+    assert lines[1].startswith("  dana holds its paths, epoch 1, ")
+    assert re.fullmatch(r"  ends      (1 h 59 m|2 h) left", lines[3])
+    assert lines[-1] == "next  lessor drop 1"

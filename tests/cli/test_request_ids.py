@@ -10,6 +10,7 @@ import pytest
 from person import Person
 
 from lessor.cli.main import root
+from lessor.runner.lease_file import read_holder
 
 AGAIN = ("--request-id", "mine-1")
 REPEATABLE = [
@@ -90,8 +91,6 @@ def test_an_answer_that_is_sent_again_is_told_once(person: Person) -> None:
     person.add("a")
     grant = person.claim()
     lessor = person.open()
-    from lessor.cli.tokens import read_holder  # noqa: PLC0415
-
     holder = read_holder(person.state / "leases" / f"{grant['leaseId']}.json")
     lessor.leases.ask(holder, "Which rate?")
     lessor.close()

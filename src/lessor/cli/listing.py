@@ -190,9 +190,10 @@ def _history_lines(
 
 
 def _facts(facts: Mapping[str, object]) -> str:
-    said = (
+    said = [
         f"{name}={value if isinstance(value, str) else json.dumps(value)}"
         for name, value in facts.items()
         if value not in (None, "", [], {})
-    )
-    return " ".join(said)
+    ]
+    # A line is cut at its end: what is short, and says more, comes before paths and ids.
+    return " ".join(sorted(said, key=len))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import click
 
 from lessor.cli.board import Board, read_board
 from lessor.cli.invocation import Invocation
 from lessor.cli.output import Record, columns, write_lines
-from lessor.cli.phrases import next_lines, paths_text, reason_text
+from lessor.cli.phrases import first_line, first_paragraph, next_lines, paths_text, reason_text
 from lessor.cli.text import Line, Piece, Tone, fit, pad, painted, shown, table, wrap
 from lessor.cli.text import width as text_width
 from lessor.cli.times import lapse, stopwatch
@@ -44,12 +44,12 @@ def page_lines(board: Board, width: int) -> list[Line]:
     """The page's lines."""
     sections = [
         _section("running", _leases(board.running, board, width), width),
-        _section("ready", _ready(board.ready, width), width),
+        _section("ready", _ready(board, width), width),
         _section("waits", _waits(board, width), width),
         _section("needs you", _needs(board, width), width),
-        _section("to land", _results(board.to_land, board.sizes, width), width),
+        _section("to land", _results(board, width), width),
         _section("held", _holds(board.holds, board, width), width),
-        _section("failed", _failures(board.failed, width), width),
+        _section("failed", _failures(board, width), width),
     ]
     body = [line for section in sections for line in section]
     return [*headlines(board, width), [], *body, [], *next_lines(next_steps(board))]
@@ -155,8 +155,7 @@ def _leases(leases: Sequence[LeaseRecord], board: Board, width: int) -> list[Lin
     return table(
         (
             [
-                f"#{lease.number}",
-                lease.title,
+                f"{_number(lease.number, board)} {lease.title}",
                 Piece(lease.agent, Tone.NAME),
                 paths_text(lease.paths),
                 _age(lease, board),
@@ -173,11 +172,14 @@ def _age(lease: LeaseRecord, board: Board) -> Piece:
     return Piece(stopwatch(board.now_ms - lease.granted_ms))
 
 
-def _ready(tasks: Sequence[Task], width: int) -> list[Line]:
+def _ready(board: Board, width: int) -> list[Line]:
     return table(
         (
-            [f"#{task.number}", task.title, Piece(paths_text(task.scopes), Tone.NAME)]
-            for task in tasks
+            [
+                f"{_number(task.number, board)} {task.title}",
+                Piece(paths_text(task.scopes), Tone.NAME),
+            ]
+            for task in board.ready
         ),
         columns=width - LABEL,
     )
@@ -203,14 +205,14 @@ def _waits(board: Board, width: int) -> list[Line]:
         (
             task,
             Piece(
-                reason_text(why, now=board.now_ms, brief=True)
+                reason_text(why, task, now=board.now_ms, brief=True)
                 + ("  (overdue)" if why.overdue else ""),
                 Tone.WARN if why.overdue else Tone.PLAIN,
             ),
         )
         for task, why in board.waits
     ]
-    lines = _told(rows, width)
+    lines = _told(rows, board, width)
     unseen = board.queued - len(board.ready) - len(board.waits)
     if unseen > 0:
         lines.append([Piece(f"and {unseen} more: lessor list", Tone.FAINT)])
@@ -218,8 +220,8 @@ def _waits(board: Board, width: int) -> list[Line]:
 
 
 def _needs(board: Board, width: int) -> list[Line]:
-    wishes = [(task, Piece(_wish(task, board), Tone.WARN)) for task in board.needs_you]
-    return _told(wishes, width)
+    rows = [(task, Piece(_wish(task, board), Tone.WARN)) for task in board.needs_you]
+    return _told(rows, board, width)
 
 
 def _wish(task: Task, board: Board) -> str:
@@ -227,16 +229,16 @@ def _wish(task: Task, board: Board) -> str:
     if board.troubles.get(task.id):
         return f"can't land: {board.troubles[task.id]}"
     if task.state == "needs_person":
-        said = " ".join((task.said or "").strip().partition("\n\n")[0].split())
+        said = first_paragraph(task.said or "")
         return f'asks: "{said}"' if said else "asks you something"
     if task.state == "quarantined":
-        return f"failed too often: {_first_line(task.last_error) or 'see lessor show'}"
+        return f"failed too often: {first_line(task.last_error) or 'see lessor show'}"
     return "may have had effects outside; look first"
 
 
-def _told(rows: Sequence[tuple[Task, Piece]], width: int) -> list[Line]:
+def _told(rows: Sequence[tuple[Task, Piece]], board: Board, width: int) -> list[Line]:
     """Tasks with a text each, which goes on below itself for a few lines."""
-    heads = [f"#{task.number} {fit(shown(task.title), TITLE)}" for task, _ in rows]
+    heads = [f"{_number(task.number, board)} {fit(shown(task.title), TITLE)}" for task, _ in rows]
     left = max((text_width(head) for head in heads), default=0)
     lines: list[Line] = []
     for head, (_, told) in zip(heads, rows, strict=True):
@@ -250,24 +252,28 @@ def _told(rows: Sequence[tuple[Task, Piece]], width: int) -> list[Line]:
     return lines
 
 
-def _results(tasks: Sequence[Task], sizes: Mapping[str, str], width: int) -> list[Line]:
+def _results(board: Board, width: int) -> list[Line]:
     return table(
         (
             [
-                f"#{task.number}",
-                task.title,
-                Piece(sizes.get(task.id, ""), Tone.FAINT),
+                f"{_number(task.number, board)} {task.title}",
+                Piece(board.sizes.get(task.id, ""), Tone.FAINT),
                 Piece(task.stage, Tone.GOOD if task.stage == "verified" else Tone.WARN),
             ]
-            for task in tasks
+            for task in board.to_land
         ),
         columns=width - LABEL,
     )
 
 
-def _failures(tasks: Sequence[Task], width: int) -> list[Line]:
-    return _told([(task, Piece(_first_line(task.last_error), Tone.BAD)) for task in tasks], width)
+def _failures(board: Board, width: int) -> list[Line]:
+    rows = [(task, Piece(first_line(task.last_error), Tone.BAD)) for task in board.failed]
+    return _told(rows, board, width)
 
 
-def _first_line(text: str | None) -> str:
-    return (text or "").strip().partition("\n")[0]
+def _number(number: int, board: Board) -> str:
+    """`#7`, as wide as the widest on the page, so that titles stand below each other."""
+    tasks = (*board.ready, *(task for task, _ in board.waits), *board.needs_you)
+    shown_ones = [task.number for task in (*tasks, *board.to_land, *board.failed)]
+    shown_ones += [lease.number for lease in board.running]
+    return pad(f"#{number}", len(f"#{max(shown_ones)}"))

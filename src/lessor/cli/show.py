@@ -100,7 +100,7 @@ def _lines(
     width = invocation.columns
     facts = next((lease.result.facts for lease in reversed(leases) if lease.result), {})
     lines = [_head(task, width), *_asked(task, width)]
-    if task.said:
+    if task.said and task.said.strip() not in (task.last_error or ""):
         lines += _shortened(_paragraph("said", f'"{task.said.strip()}"', width))
     if task.last_error:
         lines += _shortened(_paragraph("error", task.last_error.strip(), width, tone=Tone.BAD))
@@ -112,7 +112,7 @@ def _lines(
     lines += _cost(facts, leases, width)
     if task.state in {"queued", "blocked", "running"}:
         why = invocation.lessor.tasks.why(task.id)
-        lines += _paragraph("now", reason_text(why, now=invocation.lessor.now_ms()), width)
+        lines += _paragraph("now", reason_text(why, task, now=invocation.lessor.now_ms()), width)
     return [*lines, *next_lines(_steps(task, files))]
 
 

@@ -14,7 +14,8 @@ from lessor.cli.records import held_record, why_record
 from lessor.cli.text import Line, Piece, Tone, shown, table, wrap
 from lessor.cli.times import lapse
 from lessor.errors import InvalidError
-from lessor.model.waiting import Held, Why
+from lessor.model.task import AD_HOC, Task
+from lessor.model.waiting import Cause, Held, Why
 
 MOST_PAIRS = 8
 
@@ -48,14 +49,24 @@ def _why_lines(invocation: Invocation, found: Why) -> list[Line]:
     now = invocation.lessor.now_ms()
     task = invocation.lessor.tasks.task(found.task)
     lines: list[Line] = [title_line(found.number, task.title)]
-    reason = shown(reason_text(found, now=now))
+    reason = shown(reason_text(found, task, now=now))
     lines += [[f"  {text}"] for text in wrap(reason, invocation.columns - 2)]
     lines += _overlap_lines(found)
-    if found.holder is not None:
+    if found.holder is not None and found.cause is Cause.RUNNING:
+        lines += _term_lines(found.holder, now=now)
+    elif found.holder is not None:
         lines += _holder_lines(found.holder, now=now, columns=invocation.columns)
     if found.overdue:
         lines.append([Piece("  overdue: it waits longer than its queue allows", Tone.WARN)])
-    return [*lines, *next_lines([found.next_step])] if found.next_step else lines
+    return [*lines, *next_lines([_step(found, task)])]
+
+
+def _step(found: Why, task: Task) -> str:
+    if found.cause is Cause.PERSON:
+        return f'lessor answer {found.number} "…"'
+    if found.cause is Cause.RUNNING and task.queue == AD_HOC:
+        return f"lessor drop {found.number}"
+    return found.next_step or f"lessor show {found.number}"
 
 
 def _overlap_lines(found: Why) -> list[Line]:
@@ -84,10 +95,6 @@ def _who_lines(invocation: Invocation, asked: str, holders: Sequence[Held]) -> l
 
 def _holder_lines(holder: Held, *, now: int, columns: int) -> list[Line]:
     words = {"lease": "holder", "hold": "held for", "shadow": "result of", "reservation": "turn of"}
-    left = holder.ends_ms - now
-    ends = f"{lapse(left)} left unless renewed" if left > 0 else "ran out; the next claim ends it"
-    if holder.kind == "shadow":
-        ends = "when it has landed"
     rows: list[list[Piece | str]] = [
         [
             Piece(f"  {words.get(holder.kind, holder.kind):<8}", Tone.FAINT),
@@ -96,11 +103,22 @@ def _holder_lines(holder: Held, *, now: int, columns: int) -> list[Line]:
             f"epoch {holder.epoch}",
         ]
     ]
+    return [*table(rows, columns=columns), *_term_lines(holder, now=now)]
+
+
+def _term_lines(holder: Held, *, now: int) -> list[Line]:
+    """What a lease covers, and when it ends."""
+    left = holder.ends_ms - now
+    if holder.kind == "shadow":
+        ends = "when it has landed"
+    elif left <= 0:
+        ends = "ran out; the next claim ends it"
+    elif holder.latest_ms <= holder.ends_ms:
+        ends = f"{lapse(left)} left"
+    else:
+        latest = lapse(holder.latest_ms - now)
+        ends = f"{lapse(left)} left unless renewed; {latest} at the latest"
     return [
-        *table(rows, columns=columns),
         [Piece("  paths     ", Tone.FAINT), paths_text(holder.paths)],
-        [
-            Piece("  ends      ", Tone.FAINT),
-            f"{ends}; {lapse(holder.latest_ms - now)} at the latest",
-        ],
+        [Piece("  ends      ", Tone.FAINT), ends],
     ]
