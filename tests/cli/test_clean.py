@@ -46,7 +46,7 @@ def workspaces(person: Person) -> list[dict[str, Any]]:
 def fates(person: Person, *args: str, code: int = 0) -> dict[int, tuple[str, str]]:
     said = person.run("clean", *args, "-o", "json")
     assert said.code == code, said
-    return {one["number"]: (one["verdict"], one["fate"]) for one in said.json}
+    return {one["number"]: (one["verdict"], one["fate"]) for one in said.json if "number" in one}
 
 
 def test_empty_merged_and_kept_go_and_what_holds_work_stays(
@@ -244,6 +244,79 @@ def test_one_that_somebody_else_locked_meanwhile_stays(person: Person, shop: Pat
     assert tree.exists()
 
 
+def test_a_state_directory_behind_a_link_is_the_same_one(
+    person: Person, shop: Path, tmp_path: Path, left
+) -> None:
+    (tmp_path / "linked").symlink_to(person.home)
+    person = Person(home=tmp_path / "linked", cwd=shop)
+    number = str(person.add("Kept one", "--max-attempts", "1")["number"])
+    assert person.run("run", "--", "/bin/sh", "-c", EMPTY).code == 1
+    assert person.ok("workspace", "inspect", number, "-o", "json").json[0]["verdict"] == "empty"
+    assert fates(person) == {1: ("empty", "removed")}
+
+
+def test_a_worktree_that_the_store_does_not_know_stays_and_is_said(
+    person: Person, shop: Path, left
+) -> None:
+    """Another store's, or one that was lost."""
+    tree = left("Kept one", KEPT)
+    other = Person(home=person.home, cwd=shop, env={"LESSOR_STORE": f"sqlite://{person.home}/o.db"})
+    said = other.ok("clean")
+    assert "this store has no record of it" in " ".join(said.out.split())
+    (record,) = other.ok("clean", "-o", "json").json
+    assert (record["path"], record["fate"], record["removed"]) == (str(tree), "stays", False)
+    assert record["nextStep"] == f"lessor workspace inspect {tree}"
+    looked = other.ok("workspace", "inspect", tree)
+    assert looked.lines[0] == f"{tree}  empty"
+    assert looked.lines[-1] == f"next  git -C {shop} worktree remove -f -f {tree}"
+    (tree / "late.txt").write_text("late")
+    assert other.ok("workspace", "inspect", tree).lines[-1] == f"next  cd {tree}"
+    assert other.run("workspace", "inspect", shop).code == 1
+    assert tree.exists()
+
+
+def test_salvages_that_the_store_missed_are_noted(person: Person, shop: Path, left) -> None:
+    """The store was away when they were saved."""
+    left("Holds work", WORK)
+    before = person.ok("salvage", "list", "-o", "json").json
+    lessor = person.open()
+    (saved,) = lessor.salvages.of_task(before[0]["taskId"])
+    lessor.salvages.drop(saved)
+    lessor.close()
+    assert person.ok("salvage", "list", "-o", "json").json == []
+    assert "found    2 salvages that the store had missed" in person.ok("clean").lines
+    after = person.ok("salvage", "list", "-o", "json").json
+    assert {one["ref"] for one in after} == {before[0]["ref"], None}
+    assert {one["archive"] for one in after} == {before[0]["archive"], None}
+    assert "missed" not in person.ok("clean").out
+
+
+def test_a_removal_that_git_could_not_finish_is_said(
+    person: Person, shop: Path, tmp_path: Path, left
+) -> None:
+    """Git unregisters a worktree even where it couldn't delete all of its files."""
+    tree = left("Kept one", KEPT)
+    aside = tree.with_name(f".leaving-{tree.name}")
+    real = shutil.which("git")
+    wrapper = tmp_path / "bin" / "git"
+    wrapper.parent.mkdir()
+    fail = f"rm -r {shop}/.git/worktrees/{tree.name} {aside}/.git {aside}/web; exit 255"
+    wrapper.write_text(
+        f'#!/bin/sh\ncase "$*" in *"worktree remove"*) {fail};; esac\nexec {real} "$@"\n'
+    )
+    wrapper.chmod(0o755)
+    path = f"{wrapper.parent}:{os.environ['PATH']}"
+    broken = Person(home=person.home, cwd=shop, env={"PATH": path})
+    assert fates(broken, code=1)[1][1] == "failed"
+    said = person.ok("clean", "-o", "json").json
+    assert [(one["fate"], one.get("why")) for one in said] == [
+        ("gone", "it is gone"),
+        ("stays", "git couldn't delete all of it; nothing in it was work"),
+    ]
+    assert said[1]["nextStep"] == f"ls -la {aside}"
+    assert (aside / "README").exists()
+
+
 def test_a_budget_reports_and_proposes_and_removes_nothing(
     person: Person, shop: Path, left
 ) -> None:
@@ -272,7 +345,7 @@ def test_a_broken_manifest_stops_no_cleaning(person: Person, shop: Path, left) -
 def test_the_list_and_a_look_at_one(person: Person, left) -> None:
     tree = left("Holds work", WORK)
     said = person.ok("workspace")
-    assert said.lines[0].startswith("#1  Holds work  dirty  ai/1-holds-work")
+    assert said.lines[0].startswith("#1  Holds work  put down  ai/1-holds-work")
     assert said.lines[-1] == "next  lessor workspace inspect 1     lessor clean --dry-run"
     assert person.ok("workspace", "list", "--size", "-o", "json").json[0]["bytes"] > 0
     looked = person.ok("workspace", "inspect", "1")

@@ -282,6 +282,27 @@ def test_an_unchanged_secret_and_dependencies_are_never_archived(save, worktree:
     assert save(snapshot).files == (".env",)
 
 
+@pytest.mark.parametrize("ignored", [True, False])
+def test_a_gigabyte_of_dependencies_adds_nothing_ignored_or_not(
+    save, worktree: Path, main: Path, git: Git, ignored: bool
+):
+    if not ignored:
+        (worktree / ".gitignore").write_text(".env\n")
+        git(worktree, "commit", "-qam", "ignore less")
+    library = worktree / "node_modules" / "library"
+    library.mkdir(parents=True)
+    (library / "index.js").write_text("made again by npm")
+    with (library / "blob.bin").open("wb") as file:
+        file.truncate(1_000_000_000)
+    (worktree / "notes.txt").write_text("work")
+    before = git(main, "count-objects", "-v")
+    saved = save()
+    assert saved.files == ("notes.txt",)
+    assert saved.archive is None
+    grown = int(git(main, "count-objects", "-v").splitlines()[1].split()[1])
+    assert grown - int(before.splitlines()[1].split()[1]) < 10_000  # kB
+
+
 @pytest.mark.parametrize("place", ["inner", "vendor/inner", "node_modules/inner"])
 def test_a_repository_inside_is_archived_whole(save, restore, worktree: Path, git: Git, place: str):
     inner = worktree / place

@@ -41,9 +41,10 @@ def kept(shop: RunRig) -> str:
 
 
 def fates(shop: RunRig) -> list[tuple[Verdict, Fate]]:
-    outcomes, refused = clean(shop.desk())
-    assert refused == []
-    return [(outcome.look.verdict, outcome.fate) for outcome in outcomes]
+    done = clean(shop.desk())
+    assert done.refused == ()
+    assert done.strays == ()
+    return [(outcome.look.verdict, outcome.fate) for outcome in done.outcomes]
 
 
 def state(shop: RunRig, task: str) -> WorkspaceState:

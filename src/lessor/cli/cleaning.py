@@ -14,12 +14,13 @@ from lessor.cli.options import command, pass_invocation
 from lessor.cli.phrases import bytes_text, next_lines
 from lessor.cli.sites import site_here, workspaces_of
 from lessor.cli.text import Line, Piece, Tone, fit, pad, row, shown, table, wrap
-from lessor.errors import ConflictError, LessorError
+from lessor.errors import ConflictError
 from lessor.git.inspection import Verdict
 from lessor.model.budget import Overrun
 from lessor.model.task import Task
-from lessor.runner.cleaning import Fate, Outcome, clean, discard
+from lessor.runner.cleaning import Cleaning, Fate, Outcome, clean, discard
 from lessor.runner.looking import Look, look_at, with_merged
+from lessor.runner.unrecorded import Stray
 
 LABEL = 9
 FAILED = 1
@@ -46,7 +47,8 @@ def clean_(invocation: Invocation, *, dry_run: bool, named: tuple[str, ...], yes
     if named:
         return _discard(invocation, named, dry=dry_run, yes=yes)
     site = site_here(invocation)
-    outcomes, refused = clean(site, dry=dry_run)
+    done = clean(site, dry=dry_run)
+    outcomes = done.outcomes
     tasks = _tasks(invocation, [outcome.look for outcome in outcomes])
     overrun = overrun_of(invocation, [one.look for one in outcomes if one.fate not in _LEFT])
     records = [
@@ -56,10 +58,11 @@ def clean_(invocation: Invocation, *, dry_run: bool, named: tuple[str, ...], yes
         }
         for one in outcomes
     ]
+    records += [_stray_record(stray) for stray in done.strays]
     invocation.answer_all(
-        records, lambda: _all_lines(invocation, outcomes, tasks, refused, overrun, dry=dry_run)
+        records, lambda: _all_lines(invocation, done, tasks, overrun, dry=dry_run)
     )
-    failed = refused or any(outcome.fate is Fate.FAILED for outcome in outcomes)
+    failed = done.refused or any(outcome.fate is Fate.FAILED for outcome in outcomes)
     return FAILED if failed else 0
 
 
@@ -88,7 +91,7 @@ def _discard(invocation: Invocation, named: Sequence[str], *, dry: bool, yes: bo
         planned = [discard(site, look) for look in looks]
     invocation.answer_all(
         [_record(invocation, one, tasks, dry=dry) for one in planned],
-        lambda: _lines(invocation, planned, tasks, [], dry=dry),
+        lambda: _lines(invocation, planned, tasks, dry=dry),
     )
     return 0
 
@@ -114,24 +117,43 @@ def _record(
     }
 
 
+def _stray_record(stray: Stray) -> dict[str, object]:
+    return {
+        "path": str(stray.path),
+        "verdict": Verdict.UNKNOWN,
+        "fate": Fate.STAYS,
+        "why": stray.why,
+        "removed": False,
+        "nextStep": stray.step,
+    }
+
+
 def _all_lines(
     invocation: Invocation,
-    outcomes: Sequence[Outcome],
+    done: Cleaning,
     tasks: dict[str, Task],
-    refused: Sequence[LessorError],
     overrun: Overrun,
     *,
     dry: bool,
 ) -> list[Line]:
-    if not outcomes and not refused:
+    if not (done.outcomes or done.refused or done.strays or done.noted):
         return [["no worktrees of Lessor's are here"], *next_lines(["lessor"])]
-    *lines, last = _lines(invocation, outcomes, tasks, refused, dry=dry)
+    *lines, last = _lines(invocation, done.outcomes, tasks, dry=dry)
+    for stray in done.strays:
+        lines += _wrapped("stays", f"{stray.path}: {stray.why}", invocation.columns)
+        lines.append([pad("", LABEL), Piece(stray.step, Tone.FAINT)])
+    for error in done.refused:
+        text = f"{error.message} {error.next_step}"
+        lines += _wrapped("stuck", text, invocation.columns, tone=Tone.BAD)
+    if done.noted:
+        many = "1 salvage" if done.noted == 1 else f"{done.noted} salvages"
+        lines.append([Piece(pad("found", LABEL), Tone.NAME), f"{many} that the store had missed"])
     for n, excess in enumerate(overrun.excesses):
         label = Piece(pad("" if n else "budget", LABEL), Tone.WARN)
         lines.append([label, excess_text(excess)])
     numbers = [
         tasks[outcome.look.workspace.task].number
-        for outcome in outcomes
+        for outcome in done.outcomes
         if outcome.look.workspace.id in overrun.proposed
     ]
     if not numbers or dry:
@@ -144,7 +166,6 @@ def _lines(
     invocation: Invocation,
     outcomes: Sequence[Outcome],
     tasks: dict[str, Task],
-    refused: Sequence[LessorError],
     *,
     dry: bool,
 ) -> list[Line]:
@@ -155,8 +176,6 @@ def _lines(
     lines += _gone_lines(gone, tasks, "would go" if dry else "removed", width)
     for n, outcome in enumerate(stay):
         lines += _stay_lines(outcome, tasks, "" if n else "stays", width)
-    for error in refused:
-        lines += _wrapped("stuck", f"{error.message} {error.next_step}", width, tone=Tone.BAD)
     freed = sum(outcome.look.bytes for outcome in gone)
     if freed:
         lines.append([Piece(bytes_text(freed), Tone.STRONG), " to free" if dry else " free again"])

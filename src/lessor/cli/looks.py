@@ -8,7 +8,7 @@ from lessor.cli.text import Piece, Tone
 from lessor.cli.times import instant
 from lessor.git.inspection import Verdict
 from lessor.model.task import Task
-from lessor.model.workspace import Workspace
+from lessor.model.workspace import Workspace, WorkspaceState
 from lessor.runner.looking import Look
 
 TONES = {
@@ -19,6 +19,16 @@ TONES = {
     Verdict.IN_USE: Tone.NAME,
     Verdict.UNKNOWN: Tone.WARN,
 }
+
+STATES = {
+    WorkspaceState.RESERVED: "being made",
+    WorkspaceState.PRESENT: "worked in",
+    WorkspaceState.DIRTY: "put down",
+    WorkspaceState.SALVAGED: "saved",
+    WorkspaceState.QUARANTINED: "set apart",
+    WorkspaceState.GONE: "gone",
+}
+"""The states of a workspace as people read them."""
 
 
 def workspace_record(invocation: Invocation, workspace: Workspace, task: Task) -> Record:
@@ -57,8 +67,13 @@ def look_record(invocation: Invocation, look: Look, task: Task) -> Record:
 
 
 def verdict_piece(look: Look) -> Piece:
-    """The verdict in its colour."""
-    return Piece(str(look.verdict).replace("-", " "), TONES[look.verdict])
+    """The verdict of a look in its colour."""
+    return verdict_text(look.verdict)
+
+
+def verdict_text(verdict: Verdict) -> Piece:
+    """A verdict in its colour."""
+    return Piece(str(verdict).replace("-", " "), TONES[verdict])
 
 
 def why_text(look: Look) -> str:

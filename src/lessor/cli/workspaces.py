@@ -11,17 +11,28 @@ import click
 from lessor.cli.budgets import excess_text, overrun_of_records
 from lessor.cli.finding import lease_named
 from lessor.cli.invocation import Invocation
-from lessor.cli.looks import look_record, next_step, verdict_piece, why_text, workspace_record
+from lessor.cli.looks import (
+    STATES,
+    look_record,
+    next_step,
+    verdict_piece,
+    verdict_text,
+    why_text,
+    workspace_record,
+)
 from lessor.cli.options import Command, group, pass_invocation
 from lessor.cli.phrases import bytes_text, next_lines, title_line
 from lessor.cli.sites import site_here, workspaces_of
 from lessor.cli.text import Line, Piece, Tone, pad, row, shown, table, wrap
 from lessor.cli.times import lapse
 from lessor.cli.tokens import holding
+from lessor.git.inspection import inspect_worktree
+from lessor.git.registry import find_linked
 from lessor.model.task import Task
 from lessor.model.workspace import Workspace
 from lessor.runner.adopting import adopt_left
 from lessor.runner.looking import Look, disk_bytes, look_at, with_merged
+from lessor.runner.occupants import occupants
 from lessor.runner.site import Site
 
 LABEL = 11
@@ -56,11 +67,17 @@ def list_workspaces(invocation: Invocation, *, size: bool = False) -> None:
 
 
 @workspace.command("inspect", cls=Command)
-@click.argument("task")
+@click.argument("task", metavar="N|PATH")
 @pass_invocation
 def inspect(invocation: Invocation, *, task: str) -> None:
-    """Look into a task's worktrees: whether they may go, and what would be lost. It writes nothing."""
+    """Look into a task's worktrees: whether they may go, and what would be lost. It writes nothing.
+
+    PATH names a worktree of this clone that the store has no record of.
+    """
     site = site_here(invocation)
+    if "/" in task:
+        _inspect_path(invocation, site, Path(task).absolute())
+        return
     known, found = workspaces_of(invocation, site, task)
     looks = with_merged(site, [look_at(site, one) for one in found])
     invocation.answer_all(
@@ -87,6 +104,39 @@ def adopt(invocation: Invocation, *, task: str) -> None:
     invocation.answer(record, lambda: _adopted_lines(known, taken))
 
 
+def _inspect_path(invocation: Invocation, site: Site, path: Path) -> None:
+    entry = find_linked(site.repo, path)
+    found = inspect_worktree(entry.path, base=entry.head, snapshot={}, occupants=occupants)
+    size = disk_bytes(entry.path)
+    root = shlex.quote(str(site.repo.root))
+    place = shlex.quote(str(entry.path))
+    forced = " -f -f" if entry.is_lessors else ""  # Lessor's stay locked
+    step = f"git -C {root} worktree remove{forced} {place}"
+    record = {
+        "path": str(entry.path),
+        "onBranch": entry.branch,
+        "head": entry.head or None,
+        "lockedReason": entry.locked_reason,
+        "verdict": found.verdict,
+        "reasons": list(found.reasons),
+        "dirty": list(found.dirty),
+        "bytes": size,
+    }
+
+    def lines() -> list[Line]:
+        told: list[Line] = [
+            [Piece(shown(str(entry.path)), Tone.STRONG), "  ", verdict_text(found.verdict)],
+            [_label("branch"), entry.branch or "a detached HEAD"],
+            [_label("locked"), entry.locked_reason or "no"],
+            *_paragraph("why", "; ".join(found.reasons) or "nothing in it", invocation.columns),
+            *_dirty_lines(found.dirty),
+            [_label("size"), bytes_text(size)],
+        ]
+        return [*told, *next_lines([step if found.may_be_removed else f"cd {place}"])]
+
+    invocation.answer(record, lines)
+
+
 def _list_lines(
     invocation: Invocation,
     site: Site,
@@ -101,7 +151,7 @@ def _list_lines(
         row(
             f"#{tasks[one.task].number}",
             tasks[one.task].title,
-            Piece(str(one.state), Tone.NAME),
+            Piece(STATES[one.state], Tone.NAME),
             one.branch,
             Piece(f"{lapse(now - one.at_ms)} ago", Tone.FAINT),
             bytes_text(sizes[one.id]) if sizes else "",
@@ -123,23 +173,26 @@ def _inspect_lines(invocation: Invocation, task: Task, looks: Sequence[Look]) ->
         lines += [
             title_line(task.number, task.title, verdict_piece(look)),
             [_label("path"), workspace.path],
-            [_label("epoch"), f"{workspace.epoch}, {workspace.state}"],
+            [_label("epoch"), f"{workspace.epoch}, {STATES[workspace.state]}"],
             [_label("branch"), _branch_text(look)],
             *_paragraph("why", why_text(look), invocation.columns),
         ]
         if look.found is not None:
-            dirty = list(look.found.dirty)
-            lines += [
-                [_label("" if n else "holds"), shown(path)]
-                for n, path in enumerate(dirty[:MOST_NAMED])
-            ]
-            if len(dirty) > MOST_NAMED:
-                more = f"and {len(dirty) - MOST_NAMED} more: -o json"
-                lines.append([_label(""), Piece(more, Tone.FAINT)])
+            lines += _dirty_lines(look.found.dirty)
         if look.bytes:
             lines.append([_label("size"), bytes_text(look.bytes)])
     steps = list(dict.fromkeys(_steps(looks, task)))
     return [*lines, *next_lines(steps)]
+
+
+def _dirty_lines(dirty: Sequence[str]) -> list[Line]:
+    lines: list[Line] = [
+        [_label("" if n else "holds"), shown(path)] for n, path in enumerate(dirty[:MOST_NAMED])
+    ]
+    if len(dirty) > MOST_NAMED:
+        more = f"and {len(dirty) - MOST_NAMED} more: -o json"
+        lines.append([_label(""), Piece(more, Tone.FAINT)])
+    return lines
 
 
 def _steps(looks: Sequence[Look], task: Task) -> list[str]:

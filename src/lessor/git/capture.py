@@ -11,6 +11,7 @@ from pathlib import Path
 
 from lessor.git.blob import GITLINK, hash_files, mode_of
 from lessor.git.command import DURABLY, run_git
+from lessor.git.ignored import lies_in_regenerable
 from lessor.git.layout import Layout, layout_of
 from lessor.git.status import Status
 
@@ -20,7 +21,7 @@ class Capture:
     """A worktree's content as trees.
 
     `tree` is the work tree: tracked files as they are on disk, deletions, and untracked files that
-    aren't ignored. `staged` is the index; conflicted paths, which an index can't say in one tree,
+    aren't ignored, dependencies and caches left out. `staged` is the index; conflicted paths, which an index can't say in one tree,
     are in it as they are on disk. `paths` are those where disk and HEAD differ.
     """
 
@@ -38,9 +39,8 @@ def capture(layout: Layout, status: Status, *, hidden: Iterable[str]) -> Capture
     Raises:
         GitError: A file vanished or can't be read.
     """
-    inner = {path for path in status.untracked if path.endswith("/")}
     changed = {change.path for change in status.changed}
-    paths = changed | (set(status.untracked) - inner) | set(hidden)
+    paths = changed | _made(layout.path, status) | set(hidden)
     with tempfile.TemporaryDirectory(prefix="lessor-") as scratch:
         index = Path(scratch) / "index"
         if (layout.git_dir / "index").exists():
@@ -51,6 +51,16 @@ def capture(layout: Layout, status: Status, *, hidden: Iterable[str]) -> Capture
         _take(layout, paths, env=env)
         tree = layout.git([*DURABLY, "write-tree"], env=env).text
     return Capture(tree=tree, staged=staged, paths=tuple(sorted(paths)))
+
+
+def _made(top: Path, status: Status) -> set[str]:
+    """The untracked files that somebody may have made; a repository inside is archived elsewhere."""
+    judged: dict[Path, bool] = {}
+    return {
+        path
+        for path in status.untracked
+        if not path.endswith("/") and not lies_in_regenerable(top, path, judged)
+    }
 
 
 def staged_tree(git_dir: Path) -> str | None:

@@ -11,13 +11,12 @@ from lessor.git.command import CHECKOUT_TIMEOUT_S
 from lessor.git.index import hidden_edits, read_index
 from lessor.git.layout import Layout, layout_of
 from lessor.git.lock import file_lock
-from lessor.git.ownership import MARK
+from lessor.git.ownership import VERIFY
 from lessor.git.registry import find_linked, list_worktrees, plain_place, worktree_lock
 from lessor.git.repository import Repository
 from lessor.git.revision import resolve_commit
 from lessor.git.status import read_status
 
-_REASON = f"{MARK}verify"
 _LOCK_WAIT_MS = 3_600_000
 
 
@@ -57,14 +56,14 @@ def _make(repo: Repository, place: Path, oid: str) -> None:
             repo.git(["worktree", "unlock", "--", str(place)])
             repo.git(["worktree", "remove", "--", str(place)])
         repo.git(
-            ["worktree", "add", "--detach", "--lock", "--reason", _REASON, "--", str(place), oid],
+            ["worktree", "add", "--detach", "--lock", "--reason", VERIFY, "--", str(place), oid],
             timeout_s=CHECKOUT_TIMEOUT_S,
         )
 
 
 def _refuse_foreign(repo: Repository, place: Path) -> None:
     entry = find_linked(repo, place)
-    if entry.locked_reason != _REASON or not entry.detached:
+    if entry.locked_reason != VERIFY or not entry.detached:
         raise WorktreeError(
             f"{place} isn't a worktree for checks; somebody may work in it.",
             next_step="Choose another place for the checks.",

@@ -55,7 +55,7 @@ def find_ignored(top: Path, ignored: Iterable[str]) -> Ignored:
     found = Ignored()
     judged: dict[Path, bool] = {}
     for path in ignored:
-        regenerable = _lies_in_regenerable(top, path, judged)
+        regenerable = lies_in_regenerable(top, path, judged)
         if path.endswith("/"):
             _walk(top, path.rstrip("/"), found, regenerable=regenerable)
         elif not regenerable and not is_regenerable_file(path.rsplit("/", 1)[-1]):
@@ -116,7 +116,12 @@ def _add(found: Ignored, path: str, status: os.stat_result) -> None:
         found.files[path] = (status.st_size, status.st_mtime_ns)
 
 
-def _lies_in_regenerable(top: Path, path: str, judged: dict[Path, bool]) -> bool:
+def lies_in_regenerable(top: Path, path: str, judged: dict[Path, bool]) -> bool:
+    """Whether a path lies in a dependency or a cache; `judged` remembers directories between calls.
+
+    Raises:
+        OSError: A directory can't be read.
+    """
     # An ignore rule such as `*.js.map` lists single files inside directories that aren't ignored.
     for parent in (top / path).parents:
         if parent == top:

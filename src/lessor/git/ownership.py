@@ -1,7 +1,8 @@
 """Which worktrees are Lessor's: the lock's reason says so.
 
 Every worktree that Lessor makes stays locked, so that no `git worktree prune` on a machine that
-can't see its directory deletes its entry. The reason is `lessor:` and then the label.
+can't see its directory deletes its entry. The reason is `lessor:` and then the label; until it is
+made whole, `lessor:making;` stands before the label.
 """
 
 from __future__ import annotations
@@ -11,6 +12,10 @@ import tempfile
 from pathlib import Path
 
 MARK = "lessor:"
+VERIFY = f"{MARK}verify"
+"""The whole reason of a worktree that checks run in, and nobody works in."""
+
+_MAKING = f"{MARK}making;"
 
 
 def lock_reason(git_dir: Path) -> str | None:
@@ -28,6 +33,16 @@ def lock_reason(git_dir: Path) -> str | None:
 def is_lessors(reason: str | None) -> bool:
     """Whether a lock's reason is one that Lessor wrote."""
     return reason is not None and reason.startswith(MARK)
+
+
+def is_half_made(reason: str | None) -> bool:
+    """Whether the lock is of a worktree whose making was never finished: nobody was ever in it."""
+    return reason is not None and reason.startswith(_MAKING)
+
+
+def making(reason: str) -> str:
+    """`reason` as it stands in the lock until the worktree is made whole."""
+    return f"{_MAKING}{reason.removeprefix(MARK)}"
 
 
 def marked(reason: str) -> str:

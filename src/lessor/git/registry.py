@@ -12,7 +12,7 @@ from lessor.errors import WorktreeError
 from lessor.git.command import run_git
 from lessor.git.layout import entry_path
 from lessor.git.lock import file_lock
-from lessor.git.ownership import is_lessors
+from lessor.git.ownership import is_half_made, is_lessors
 from lessor.git.progress import branch_at_head, branch_in_progress
 from lessor.git.refs import BRANCHES
 from lessor.git.repository import Repository
@@ -42,6 +42,11 @@ class Worktree:
     def is_lessors(self) -> bool:
         """Whether Lessor made it and still keeps it locked."""
         return is_lessors(self.locked_reason)
+
+    @property
+    def is_half_made(self) -> bool:
+        """Whether its making was cut short: files are missing, and nobody was ever in it."""
+        return is_half_made(self.locked_reason)
 
 
 def worktree_lock(repo: Repository) -> AbstractContextManager[None]:

@@ -14,7 +14,7 @@ from lessor.git.command import CHECKOUT_TIMEOUT_S
 from lessor.git.healing import detach_entry, forget_entry, reattach, restore_pointer
 from lessor.git.layout import layout_of
 from lessor.git.leaving import is_leaving
-from lessor.git.ownership import marked, write_lock
+from lessor.git.ownership import making, marked, write_lock
 from lessor.git.progress import git_locks, operations_in_progress
 from lessor.git.refs import BRANCHES, base_ref, create_ref, delete_ref, read_ref, refuse_bad_ref
 from lessor.git.registry import (
@@ -70,7 +70,10 @@ def add_worktree(
         source = [branch] if existed else ["--no-track", "-b", branch, start]
         try:
             _free(repo, place, branch, task=task, epoch=epoch)
-            _make(repo, place, reason=marked(reason), source=source)
+            _make(repo, place, reason=making(reason), source=source)
+            # From here on it is whole: a power cut before leaves half of the files, and nobody may
+            # take what is missing for an agent's deletions.
+            write_lock(layout_of(place).git_dir, reason)
         except (GitError, OSError) as refused:
             if not existed:
                 _drop_branch(repo, branch, at=start)

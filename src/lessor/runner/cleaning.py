@@ -6,12 +6,15 @@ worktree takes, and a run passes through that lock between its claim and its fir
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from lessor.errors import ConflictError, HoldsWorkError, LessorError, TransitionRefusedError
+from lessor.git.leaving import leaving_path
+from lessor.git.removal import always
 from lessor.git.salvage import Salvage
 from lessor.git.worktree import (
     discard_worktree,
@@ -26,6 +29,7 @@ from lessor.runner.looking import Look, look_at, look_at_all, with_merged
 from lessor.runner.occupants import occupants
 from lessor.runner.salvaging import LONGEST_WHY, note_saved, save
 from lessor.runner.site import Site
+from lessor.runner.unrecorded import Stray, note_unrecorded, strays
 from lessor.runner.witness import workspace_presence
 from lessor.runner.words import kept_text
 
@@ -43,6 +47,22 @@ class Fate(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Cleaning:
+    """What a cleaning came to.
+
+    Attributes:
+        refused: what of removals that were cut short stood in the way.
+        strays: Lessor's worktrees that are in no record; they stay.
+        noted: how many salvages the store was told of, that it had no record of.
+    """
+
+    outcomes: tuple[Outcome, ...]
+    refused: tuple[LessorError, ...] = ()
+    strays: tuple[Stray, ...] = ()
+    noted: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """What became of one workspace; in a dry run, what would.
 
@@ -57,12 +77,11 @@ class Outcome:
     saved: Salvage = _NOTHING
 
 
-def clean(site: Site, *, dry: bool = False) -> tuple[list[Outcome], list[LessorError]]:
+def clean(site: Site, *, dry: bool = False) -> Cleaning:
     """Take away every workspace that is empty, merged or kept; the rest stays, with its reasons.
 
     Removals that were cut short are finished or undone, half a worktree is made whole before it is
-    judged, and records of what is gone are closed. The second list says what of an interrupted
-    removal stood in the way.
+    judged, records of what is gone are closed, and the store is told of salvages that it missed.
 
     Args:
         site: the repository on this host.
@@ -71,8 +90,10 @@ def clean(site: Site, *, dry: bool = False) -> tuple[list[Outcome], list[LessorE
     Raises:
         GitError: git can't list the worktrees.
     """
-    refused = [] if dry else resume_removals(site.repo)
-    return [_clean_one(site, look, dry=dry) for look in look_at_all(site)], refused
+    refused = () if dry else tuple(resume_removals(site.repo))
+    noted = 0 if dry else note_unrecorded(site)
+    outcomes = tuple(_clean_one(site, look, dry=dry) for look in look_at_all(site))
+    return Cleaning(outcomes=outcomes, refused=refused, strays=tuple(strays(site)), noted=noted)
 
 
 def discard(site: Site, look: Look) -> Outcome:
@@ -90,19 +111,27 @@ def discard(site: Site, look: Look) -> Outcome:
     if not look.is_whole:
         _heal(site, workspace)
 
+    saved = take_away(site, workspace, allowed=lambda: refuse_taken(site, workspace))
+    _to_gone(site, workspace, why="discarded by a person")
+    return Outcome(look=look, fate=Fate.REMOVED, why="; ".join(look.reasons), saved=saved)
+
+
+def take_away(site: Site, workspace: Workspace, *, allowed: Callable[[], None] = always) -> Salvage:
+    """Remove a workspace's worktree once everything in it is saved and noted; what was saved.
+
+    Raises:
+        HoldsWorkError: a process is inside, or it changes while it is saved.
+        GitError: something can't be saved, or git refuses; nothing was removed.
+    """
+
     def save_at(path: Path) -> Salvage:
         return save(site, workspace, at=path) or _NOTHING
 
     saved = discard_worktree(
-        site.repo,
-        look.path,
-        save=save_at,
-        occupants=occupants,
-        allowed=lambda: refuse_taken(site, workspace),
+        site.repo, Path(workspace.path), save=save_at, occupants=occupants, allowed=allowed
     )
     note_saved(site, workspace, saved)
-    _to_gone(site, workspace, why="discarded by a person")
-    return Outcome(look=look, fate=Fate.REMOVED, why="; ".join(look.reasons), saved=saved)
+    return saved
 
 
 def refuse_taken(site: Site, workspace: Workspace, *, unknown: bool = False) -> None:
@@ -149,11 +178,13 @@ def _clean_one(site: Site, look: Look, *, dry: bool) -> Outcome:
         if look.is_free and not look.is_whole and not dry:
             _heal(site, look.workspace)
             (look,) = with_merged(site, [look_at(site, look.workspace)])
+        if look.is_half_made and not dry:
+            return discard(site, look)
         if look.may_be_removed and not dry:
             _remove(site, look)
     except (LessorError, OSError) as stood:
         return _after(site, look, stood)
-    if look.may_be_removed:
+    if look.may_be_removed or look.is_half_made:
         return Outcome(look=look, fate=Fate.REMOVED, why=look.verdict)
     return Outcome(look=look, fate=Fate.STAYS, why="; ".join(look.reasons))
 
@@ -175,7 +206,8 @@ def _remove(site: Site, look: Look) -> None:
 def _after(site: Site, look: Look, stood: LessorError | OSError) -> Outcome:
     """What to say where something stood in the way: somebody came in, or another one was first."""
     again = look_at(site, look.workspace)
-    if not (again.has_directory or again.has_entry):
+    is_left = leaving_path(look.path).exists()
+    if not (again.has_directory or again.has_entry or is_left):
         _to_gone(site, look.workspace, why="another one was first")
         return Outcome(look=look, fate=Fate.GONE, why="another one was first")
     came_in = isinstance(stood, HoldsWorkError | ConflictError)

@@ -38,6 +38,7 @@ class Look:
         has_directory: whether its directory is there.
         has_entry: whether git has an entry for it.
         is_whole: whether directory and entry belong together.
+        is_half_made: whether its making was cut short, so that nobody was ever in it.
         is_free: whether nobody holds it, as far as store and host know.
         bytes: what it takes on disk.
     """
@@ -50,6 +51,7 @@ class Look:
     has_directory: bool = True
     has_entry: bool = True
     is_whole: bool = True
+    is_half_made: bool = False
     is_free: bool = False
     bytes: int = 0
 
@@ -77,7 +79,8 @@ def look_at(site: Site, workspace: Workspace, *, known: Sequence[Worktree] | Non
     """
     path = Path(workspace.path)
     has_directory = os.path.lexists(path)
-    entry = next((e for e in known or list_worktrees(site.repo) if e.path == path), None)
+    place = path.parent.resolve() / path.name  # as git has it
+    entry = next((e for e in known or list_worktrees(site.repo) if e.path == place), None)
     look = Look(
         workspace=workspace,
         verdict=Verdict.UNKNOWN,
@@ -93,6 +96,9 @@ def look_at(site: Site, workspace: Workspace, *, known: Sequence[Worktree] | Non
     look = replace(look, is_free=True)
     if not look.is_whole:
         return replace(look, reasons=(_half(look),))
+    if entry is not None and entry.is_half_made:
+        reasons = ("its making was cut short",)
+        return replace(look, verdict=Verdict.EMPTY, reasons=reasons, is_half_made=True)
     try:
         snapshot = snapshot_of(workspace, path)
     except (GitError, OSError) as refused:

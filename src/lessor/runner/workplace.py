@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lessor.errors import GitError
+from lessor.errors import GitError, LessorError
 from lessor.git.command import run_git
 from lessor.git.healing import detach_entry
 from lessor.git.inspection import take_snapshot
@@ -24,6 +24,7 @@ from lessor.git.worktree import add_worktree, detach_head, relock_worktree, resu
 from lessor.model.grant import Grant
 from lessor.model.workspace import Workspace, WorkspaceState
 from lessor.runner.asking import answered
+from lessor.runner.cleaning import take_away
 from lessor.runner.desk import Desk, Plan
 from lessor.runner.noting import NoteKind, Tell
 from lessor.runner.preparing import bring, mark_prepared, prepared_for, refuse_unclean, set_up
@@ -78,7 +79,9 @@ class Workplace:
             # Looked at before it is saved: what comes to its end in between is saved once more.
             over = is_over(self._desk, old)
             kept = keep(self._desk, old, tell=self._tell)
-            if over and kept and adopted is None and _is_on_its_branch(old):
+            if over and kept and _is_half_made(self._desk, old):
+                self._unmake(old)
+            elif over and kept and adopted is None and _is_on_its_branch(old):
                 adopted = old
             else:
                 self._cut_loose(old, kept=kept)
@@ -124,6 +127,16 @@ class Workplace:
         """Wait for a removal that began before the claim; one that begins after it sees the lease."""
         for refused in resume_removals(self._desk.repo):
             self._tell(NoteKind.KEPT, last_line(str(refused)))
+
+    def _unmake(self, old: Workspace) -> None:
+        """Take away a worktree whose making was cut short: what is missing in it, nobody deleted."""
+        try:
+            take_away(self._desk, old)
+        except (LessorError, OSError) as refused:
+            self._tell(NoteKind.KEPT, f"{old.path} stays as it is: {last_line(str(refused))}")
+            self._cut_loose(old, kept=True)
+        else:
+            move(self._desk, old, WorkspaceState.GONE, why="its making was cut short")
 
     def _adopt(self, grant: Grant, old: Workspace) -> Place:
         path = Path(old.path)
@@ -233,6 +246,12 @@ class Workplace:
             if entry is None:
                 raise
             detach_entry(entry.git_dir)
+
+
+def _is_half_made(desk: Desk, workspace: Workspace) -> bool:
+    path = Path(workspace.path)
+    place = path.parent.resolve() / path.name  # as git has it
+    return any(e.path == place and e.is_half_made for e in list_worktrees(desk.repo))
 
 
 def _is_on_its_branch(workspace: Workspace) -> bool:
