@@ -38,8 +38,9 @@ from lessor.git.worktree import remove_worktree
 main, path = sys.argv[1:]
 repo = find_repository(Path(main))
 sys.stdin.readline()
-verdict = inspect_worktree(Path(path), base="origin/main", snapshot={})
-remove_worktree(repo, Path(path), verdict=verdict)
+nobody = lambda _: ()
+verdict = inspect_worktree(Path(path), base="origin/main", snapshot={}, occupants=nobody)
+remove_worktree(repo, Path(path), verdict=verdict, occupants=nobody)
 """
 
 KEY = """
