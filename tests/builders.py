@@ -50,6 +50,7 @@ TABLES = (
     "fence_ref",
     "intent",
     "event",
+    "late_result",
     "request",
 )
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")

@@ -23,6 +23,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "widening": ("repository_id", "fence", "ord"),
     "salvage": ("task_id", "epoch", "n"),
     "event": ("task_id", "n"),
+    "late_result": ("task_id", "epoch"),
     "request": ("actor", "request_id"),
 }
 
@@ -54,7 +55,7 @@ class Ledger:
             key: {**row, "events": row["events"] - late.get(key[0], 0)}
             for key, row in self.tables["task"].items()
         }
-        return {**self.tables, "event": events, "task": tasks}
+        return {**self.tables, "event": events, "task": tasks, "late_result": {}}
 
 
 def read_ledger(store: StoreUnderTest) -> Ledger:

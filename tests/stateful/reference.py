@@ -18,6 +18,7 @@ TERMINAL = frozenset({"succeeded", "failed", "cancelled"})
 HOLD_MS = 4 * 3_600_000
 FIRST_WAIT_MS, LONGEST_WAIT_MS = 1_000, 5_000
 SAME_ERRORS = 3
+MOST_KEPT = 16
 UNCHARGED = frozenset({"released", "forced", "gone", "asked"})
 
 MOVES: dict[str, tuple[frozenset[str], str, str]] = {
@@ -55,6 +56,9 @@ class Reference:
         self.leases: dict[int, Lease] = {}
         self.granted: dict[tuple[int, int], Lease] = {}  # by task and epoch
         self.requests: dict[tuple[str, str], tuple[object, object]] = {}  # by actor and id
+        self.late: dict[
+            int, list[tuple[int, bool, tuple[str, ...]]]
+        ] = {}  # by task, as it was kept
 
     def needs_left(self, task: Task) -> int:
         """How many of its needs haven't succeeded."""
@@ -99,7 +103,7 @@ class Reference:
         if lease is not None and lease.digest == digest:
             return "succeeded", True
         if lease is None or not self._is_live(lease) or lease.version != shown.version:
-            self._keep_late(shown)
+            self._keep_late(shown, digest)
             raise Refused("lease_lost")
         self._close(lease, "completed", digest=digest)
         task = self.tasks[lease.task]
@@ -307,15 +311,28 @@ class Reference:
     def _is_live(self, lease: Lease) -> bool:
         return lease.ended is None and self.clock < lease.expires
 
-    def _keep_late(self, shown: Shown) -> None:
-        self.tasks[shown.task].history.append("late")
+    def _keep_late(self, shown: Shown, digest: tuple[str, ...]) -> None:
+        """Kept once, and at most so many of a lease's own holder, and of all others."""
+        all_kept, mine = self.late.setdefault(shown.task, []), self._mine(shown) is not None
+        kept = [
+            said
+            for epoch, its_own, said in all_kept
+            if its_own == mine
+            and (
+                epoch == shown.epoch
+                or self.granted.keys().isdisjoint({(shown.task, epoch), (shown.task, shown.epoch)})
+            )
+        ]
+        if digest not in kept and len(kept) < MOST_KEPT:
+            all_kept.append((shown.epoch, mine, digest))
+            self.tasks[shown.task].history.append("late")
 
     def _stopping(self, shown: Shown, digest: tuple[str, ...]) -> tuple[Lease, bool]:
         lease = self._mine(shown)
         if lease is not None and lease.ended is not None and lease.digest == digest:
             return lease, True
         if lease is None or not self._is_live(lease) or lease.version != shown.version:
-            self._keep_late(shown)
+            self._keep_late(shown, digest)
             raise Refused("lease_lost")
         return lease, False
 

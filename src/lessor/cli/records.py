@@ -86,6 +86,7 @@ def lease_record(lease: LeaseRecord, *, repo: str | None) -> Record:
         "latestUntil": instant(lease.max_until_ms),
         "endedAt": _instant(lease.ended_ms),
         "proof": lease.proof,
+        "lateWrites": lease.late,
         "ttlMs": max(0, lease.expires_ms - lease.now_ms) if lease.live else 0,
     }
 

@@ -230,6 +230,8 @@ def _end_text(lease: LeaseRecord, end: LeaseEnd | None) -> Piece:
     text = _ENDS.get(end, end)
     if lease.proof:
         text = _PROOFS.get(lease.proof, f"{text}: {lease.proof}")
+    if lease.late:
+        text += f"; {lease.late} late write{'' if lease.late == 1 else 's'} refused"
     return Piece(text, Tone.GOOD if end == "completed" else Tone.PLAIN)
 
 

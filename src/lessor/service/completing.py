@@ -12,9 +12,10 @@ from lessor.model.lease import Holder, LeaseEnd
 from lessor.model.lifecycle import TaskEvent, TaskState, next_state
 from lessor.model.task import TaskId
 from lessor.service.ending import MOST_ITEMS, digest_of, in_turn
+from lessor.service.evidence import keep_late
 from lessor.service.naming import Naming
 from lessor.service.proof import guard, known_version
-from lessor.service.refusing import keep_late, lease_lost
+from lessor.service.refusing import lease_lost
 from lessor.service.results import pack_result
 from lessor.service.rows import CompletedRow, pack, pack_facts
 from lessor.service.shadows import cast_shadows
@@ -138,6 +139,14 @@ def _read_completions(
             end_reason=row.end_reason,
             expired=expired,
         )
-        keep_late(store, naming, item.holder, verb="complete", body=item.packed, error=error)
+        keep_late(
+            store,
+            naming,
+            item.holder,
+            verb="complete",
+            body=item.packed,
+            mine=bool(row.mine),
+            error=error,
+        )
         answers.append(error)
     return answers

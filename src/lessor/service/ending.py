@@ -20,10 +20,11 @@ from lessor.model.lease import Holder, LeaseEnd, is_live
 from lessor.model.lifecycle import TaskEvent, TaskState, next_state
 from lessor.model.recovery import RecoveryRule, decide_recovery
 from lessor.model.retry import RetryPolicy
+from lessor.service.evidence import keep_late
 from lessor.service.lapsing import end_row, ended_lease, forced_rule
 from lessor.service.naming import Naming
 from lessor.service.proof import guard, known_version
-from lessor.service.refusing import keep_late, lease_lost
+from lessor.service.refusing import lease_lost
 from lessor.service.rows import LockedRow, RenewedRow, pack
 from lessor.service.wording import check_name, check_several
 from lessor.store import Store, Transaction
@@ -187,7 +188,15 @@ def stop(
             end_reason=row.end_reason,
             expired=expired,
         )
-        keep_late(store, naming, holder, verb=how.end, body=how.result, error=error)
+        keep_late(
+            store,
+            naming,
+            holder,
+            verb=how.end,
+            body=how.result,
+            mine=bool(row.mine),
+            error=error,
+        )
         raise error
     changed()
     return ended

@@ -22,7 +22,11 @@ from lessor.store import Row, Store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseRecord:
-    """A lease as the store has it; instants are milliseconds of the store's clock."""
+    """A lease as the store has it; instants are milliseconds of the store's clock.
+
+    Attributes:
+        late: how many results named it that weren't its live holder's, kept as evidence or not.
+    """
 
     id: str
     kind: LeaseKind
@@ -47,6 +51,7 @@ class LeaseRecord:
     end: LeaseEnd | None
     proof: str | None
     result: Result | None
+    late: int
     now_ms: int
     paths: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
@@ -146,6 +151,7 @@ def lease_record(naming: Naming, row: LeaseRow, scopes: Sequence[tuple[str, str]
         end=LeaseEnd(row.end_reason) if row.end_reason else None,
         proof=row.proof,
         result=read_result(row.result) if row.result else None,
+        late=row.late,
         now_ms=row.now,
         paths=tuple(text for text, mode in scopes if mode == "w"),
         reads=tuple(text for text, mode in scopes if mode == "r"),

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from lessor.errors import LeaseLostError, NotFoundError
 from lessor.model.lease import Holder, LeaseEnd
 from lessor.service.naming import Naming
-from lessor.service.rows import RefusalRow, pack_facts
+from lessor.service.rows import RefusalRow
 from lessor.store import Store
 
 _WHY = {
@@ -68,27 +66,6 @@ def lease_lost(
         current_lease=naming.lease(now_held.lease_id) if now_held.lease_id else "",
         ttl_ms=max(0, now_held.expires_ms - now_held.now) if now_held.expires_ms else 0,
     )
-
-
-def keep_late(
-    store: Store, naming: Naming, holder: Holder, *, verb: str, body: str, error: LeaseLostError
-) -> None:
-    """Keep a refused result as evidence: it is shown, never applied, never dropped."""
-    facts: dict[str, Any] = {
-        "verb": verb,
-        "worker": holder.worker,
-        "why": error.facts.get("end_reason"),
-        "current_epoch": error.facts.get("current_epoch"),
-        "body": body,
-    }
-    store.once(
-        "append_event",
-        task_id=naming.task_row(holder.task),
-        kind="late",
-        epoch=holder.epoch,
-        facts=pack_facts(**facts),
-    )
-    error.facts = {**error.facts, "kept": True}
 
 
 def _reason(*, mine: bool, end_reason: str | None, expired: bool) -> str:

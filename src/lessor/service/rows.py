@@ -266,6 +266,7 @@ class LeaseRow(NamedTuple):
     acknowledged_ms: int | None
     proof: str | None
     result: str | None
+    late: int
     now: int
 
 

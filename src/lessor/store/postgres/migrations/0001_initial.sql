@@ -392,6 +392,16 @@ CREATE TABLE lessor.event (
   facts text COLLATE "C" NOT NULL,
   PRIMARY KEY (task_id, n)
 );
+
+-- How many results came for a lease that weren't its live holder's. The first of them are events. Not in the
+-- lease's row, which nobody but its holder, the clock and people change.
+CREATE TABLE lessor.late_result (
+  task_id bigint NOT NULL,
+  epoch bigint NOT NULL,
+  counted bigint NOT NULL,
+  PRIMARY KEY (task_id, epoch)
+);
+
 -- The answers to requests, so that a retry gets the same one; they outlive every grant.
 CREATE TABLE lessor.request (
   actor text COLLATE "C" NOT NULL,

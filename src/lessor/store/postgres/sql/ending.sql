@@ -204,6 +204,23 @@ WITH l AS (
 )
 UPDATE lessor.scope AS s SET lease_id = l.id FROM l WHERE s.lease_id = :lease_id
 
+-- name: count_late
+-- The row is the lock: of two at once, the second sees what the first has kept. None without such a lease.
+INSERT INTO lessor.late_result AS r (task_id, epoch, counted)
+SELECT l.task_id, l.epoch, 1 FROM lessor.lease AS l
+WHERE l.task_id = :task_id AND l.epoch = :epoch AND l.kind = 'lease'
+ON CONFLICT (task_id, epoch) DO UPDATE SET counted = r.counted + 1
+RETURNING counted
+
+-- name: late_results
+-- What was kept of the results that came for this lease too late; of those for epochs that never were, all.
+SELECT e.facts FROM lessor.event AS e
+WHERE e.task_id = :task_id AND e.kind = 'late' AND (e.epoch = :epoch OR NOT EXISTS (
+    SELECT 1 FROM lessor.lease AS l WHERE l.task_id = :task_id AND l.epoch = :epoch AND l.kind = 'lease'
+  ) AND NOT EXISTS (
+    SELECT 1 FROM lessor.lease AS l WHERE l.task_id = :task_id AND l.epoch = e.epoch AND l.kind = 'lease'))
+ORDER BY e.n
+
 -- name: acknowledge
 WITH l AS (
   UPDATE lessor.lease SET acknowledged_ms = lessor.ms()

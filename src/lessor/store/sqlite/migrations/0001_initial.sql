@@ -421,6 +421,15 @@ CREATE TRIGGER event_deleted_only_when_terminal BEFORE DELETE ON event
 WHEN EXISTS (SELECT 1 FROM task AS t WHERE t.id = OLD.task_id AND t.status NOT IN ('succeeded', 'failed', 'cancelled'))
 BEGIN SELECT RAISE(ABORT, 'event_deleted_only_when_terminal'); END;
 
+-- How many results came for a lease that weren't its live holder's. The first of them are events. Not in the
+-- lease's row, which nobody but its holder, the clock and people change.
+CREATE TABLE late_result (
+  task_id INTEGER NOT NULL,
+  epoch INTEGER NOT NULL,
+  counted INTEGER NOT NULL,
+  PRIMARY KEY (task_id, epoch)
+) STRICT, WITHOUT ROWID;
+
 -- The answers to requests, so that a retry gets the same one; they outlive every grant.
 CREATE TABLE request (
   actor TEXT NOT NULL,

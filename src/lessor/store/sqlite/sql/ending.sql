@@ -125,6 +125,23 @@ SELECT 'hold', o.repository_id, o.task_id, o.epoch, o.fence, o.term, :ttl_ms, :a
 FROM lease AS o WHERE o.id = :lease_id;
 UPDATE scope SET lease_id = (SELECT seq FROM sqlite_sequence WHERE name = 'lease') WHERE lease_id = :lease_id;
 
+-- name: count_late
+-- The row is the lock: of two at once, the second sees what the first has kept. None without such a lease.
+INSERT INTO late_result AS r (task_id, epoch, counted)
+SELECT l.task_id, l.epoch, 1 FROM lease AS l
+WHERE l.task_id = :task_id AND l.epoch = :epoch AND l.kind = 'lease'
+ON CONFLICT (task_id, epoch) DO UPDATE SET counted = r.counted + 1
+RETURNING counted
+
+-- name: late_results
+-- What was kept of the results that came for this lease too late; of those for epochs that never were, all.
+SELECT e.facts FROM event AS e
+WHERE e.task_id = :task_id AND e.kind = 'late' AND (e.epoch = :epoch OR NOT EXISTS (
+    SELECT 1 FROM lease AS l WHERE l.task_id = :task_id AND l.epoch = :epoch AND l.kind = 'lease'
+  ) AND NOT EXISTS (
+    SELECT 1 FROM lease AS l WHERE l.task_id = :task_id AND l.epoch = e.epoch AND l.kind = 'lease'))
+ORDER BY e.n
+
 -- name: acknowledge
 DELETE FROM picked;
 INSERT INTO picked (lease_id, task_id, at_ms)

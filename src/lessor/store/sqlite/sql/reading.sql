@@ -43,7 +43,8 @@ LIMIT :most
 -- What somebody held or has reserved; a shadow is nobody's, and the results tell of it.
 SELECT l.id, l.kind, l.repository_id, l.task_id, s.number, s.title, l.epoch, l.worker_id, l.agent, l.version, l.fence, l.term,
   l.ttl_ms, l.granted_ms, l.renewed_ms, l.expires_ms, l.max_until_ms, l.queue, l.branch, l.label, l.workspace_id,
-  l.ended_ms, l.end_reason, l.acknowledged_ms, l.proof, l.result, :now AS now
+  l.ended_ms, l.end_reason, l.acknowledged_ms, l.proof, l.result,
+  coalesce((SELECT x.counted FROM late_result AS x WHERE x.task_id = l.task_id AND x.epoch = l.epoch AND l.kind = 'lease'), 0) AS late, :now AS now
 FROM lease AS l JOIN submission AS s ON s.task_id = l.task_id
 WHERE (:repository_id < 0 OR l.repository_id = :repository_id) AND l.kind <> 'shadow'
 ORDER BY l.id
@@ -54,7 +55,8 @@ LIMIT :most
 -- that served for both read every lease there ever was.
 SELECT l.id, l.kind, l.repository_id, l.task_id, s.number, s.title, l.epoch, l.worker_id, l.agent, l.version, l.fence, l.term,
   l.ttl_ms, l.granted_ms, l.renewed_ms, l.expires_ms, l.max_until_ms, l.queue, l.branch, l.label, l.workspace_id,
-  l.ended_ms, l.end_reason, l.acknowledged_ms, l.proof, l.result, :now AS now
+  l.ended_ms, l.end_reason, l.acknowledged_ms, l.proof, l.result,
+  coalesce((SELECT x.counted FROM late_result AS x WHERE x.task_id = l.task_id AND x.epoch = l.epoch AND l.kind = 'lease'), 0) AS late, :now AS now
 FROM lease AS l JOIN submission AS s ON s.task_id = l.task_id
 WHERE l.id IN (
   SELECT a.id FROM lease AS a WHERE a.task_id = :task_id AND a.kind = 'lease'
@@ -67,7 +69,8 @@ LIMIT :most
 -- name: live_leases
 SELECT l.id, l.kind, l.repository_id, l.task_id, s.number, s.title, l.epoch, l.worker_id, l.agent, l.version, l.fence, l.term,
   l.ttl_ms, l.granted_ms, l.renewed_ms, l.expires_ms, l.max_until_ms, l.queue, l.branch, l.label, l.workspace_id,
-  l.ended_ms, l.end_reason, l.acknowledged_ms, l.proof, l.result, :now AS now
+  l.ended_ms, l.end_reason, l.acknowledged_ms, l.proof, l.result,
+  coalesce((SELECT x.counted FROM late_result AS x WHERE x.task_id = l.task_id AND x.epoch = l.epoch AND l.kind = 'lease'), 0) AS late, :now AS now
 FROM lease AS l JOIN submission AS s ON s.task_id = l.task_id
 WHERE l.ended_ms IS NULL AND l.kind <> 'shadow'
   AND l.repository_id IN (SELECT r.id FROM repository AS r WHERE :repository_id < 0 OR r.id = :repository_id)
@@ -77,7 +80,8 @@ LIMIT :most
 -- name: lease
 SELECT l.id, l.kind, l.repository_id, l.task_id, s.number, s.title, l.epoch, l.worker_id, l.agent, l.version, l.fence, l.term,
   l.ttl_ms, l.granted_ms, l.renewed_ms, l.expires_ms, l.max_until_ms, l.queue, l.branch, l.label, l.workspace_id,
-  l.ended_ms, l.end_reason, l.acknowledged_ms, l.proof, l.result, :now AS now
+  l.ended_ms, l.end_reason, l.acknowledged_ms, l.proof, l.result,
+  coalesce((SELECT x.counted FROM late_result AS x WHERE x.task_id = l.task_id AND x.epoch = l.epoch AND l.kind = 'lease'), 0) AS late, :now AS now
 FROM lease AS l JOIN submission AS s ON s.task_id = l.task_id
 WHERE l.id = :lease_id
 
