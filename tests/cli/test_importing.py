@@ -225,3 +225,9 @@ def test_it_says_how_many_can_run_side_by_side(person: Person, tasks: Path) -> N
     said = person.ok("import", "TASKS.md").lines
     assert said[0] == "3 added   (run it again any time: nothing is doubled)"
     assert said[-2:] == ["2 tasks can run side by side now", "next  lessor run -n 2"]
+
+
+def test_what_another_agent_has_to_do_isnt_counted_as_side_by_side(person: Person) -> None:
+    said = person.ok("import", "-", stdin="- [ ] one\n- [ ] two @agent codex\n- [ ] three\n")
+    assert "2 tasks can run side by side now" in said.lines
+    assert said.lines[-1] == "next  lessor run -n 2"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+from dataclasses import replace
 from pathlib import Path
 
 from person import Person, git
@@ -39,7 +42,9 @@ def test_do_names_its_task_once_and_tells_what_happens_in_words(
         "took services/tax",
         f"unverified {git(shop, 'rev-parse', 'ai/1-tax-a-new-rate')[:12]}",
     ]
-    assert said.lines[-1] == "next  lessor diff 1     lessor show 1"
+    *_, ending, steps = said.lines
+    assert re.fullmatch("unverified  ai/1-tax-a-new-rate  \\+1 \u22120 in 1 file  \\d+ s", ending)
+    assert steps == "next  lessor diff 1     lessor land 1     lessor show 1"
 
 
 def test_what_a_person_has_to_act_on_is_told_in_full(
@@ -94,6 +99,39 @@ def test_a_check_that_fails_on_the_base_stops_a_run_unless_it_is_to_go_on_anyway
     person.add("Five more")
     assert person.run("run", "--", works).code == 1
     person.ok("run", "--anyway", "--", works)
+
+
+def test_a_command_that_is_given_isnt_called_after_the_agent_on_path(
+    person: Person, shop: Path, tmp_path: Path
+) -> None:
+    trusting(shop)
+    (tmp_path / "bin").mkdir()
+    claude = tmp_path / "bin" / "claude"
+    claude.write_text("#!/bin/sh\necho five > by-claude.txt\n")
+    claude.chmod(0o755)
+    with_claude = replace(person, env={"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"})
+    works = agent(tmp_path, "echo five > five.txt")
+    assert "agent" in with_claude.ok("do", "Five", "--", works).lines[0]
+    assert git(shop, "branch", "--list", "ai/1-*")
+    assert with_claude.ok("do", "Six").lines[0].endswith("claude")
+    assert git(shop, "branch", "--list", "claude/2-*")
+
+
+def test_after_a_run_the_next_commands_are_those_that_help(
+    person: Person, shop: Path, tmp_path: Path
+) -> None:
+    trusting(shop)
+    works = agent(tmp_path, 'echo five > "$LESSOR_NUMBER.txt"')
+    person.add("One")
+    assert person.ok("run", "--", works).lines[-1] == "next  lessor diff 1     lessor land 1"
+    person.add("Two")
+    person.add("Three")
+    assert (
+        person.ok("run", "-n", "2", "--", works).lines[-1] == "next  lessor     lessor land --all"
+    )
+    assert "lessor land 1" in person.ok("show", "1").lines[-1]
+    person.ok("land", "1")
+    assert "lessor land" not in person.ok("show", "1").lines[-1]
 
 
 def test_run_says_whose_a_line_is_where_several_work(

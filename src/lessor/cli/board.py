@@ -150,10 +150,6 @@ def _to_land(invocation: Invocation, commit: str) -> list[Task]:
 
 
 def _size(invocation: Invocation, task: Task) -> str:
-    from lessor.cli.diff import counts_text
+    from lessor.cli.diff import size_text
 
-    files = changed_files(invocation, task)
-    if not files:
-        return ""
-    lines = counts_text(sum(f.added or 0 for f in files), sum(f.removed or 0 for f in files))
-    return f"{lines} in {len(files)} file{'s' if len(files) > 1 else ''}"
+    return size_text(changed_files(invocation, task))

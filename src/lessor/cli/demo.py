@@ -89,7 +89,7 @@ def _look_further(repo: Path, store: Path) -> list[Line]:
 
 def _lessor() -> str:
     """How this very program is called from a shell."""
-    return "lessor" if shutil.which("lessor") else sys.argv[0]
+    return "lessor" if shutil.which("lessor") else str(Path(sys.argv[0]).absolute())
 
 
 def _count(number: int, what: str) -> str:

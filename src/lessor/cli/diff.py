@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import click
 
@@ -15,7 +15,7 @@ from lessor.cli.output import wants_colour
 from lessor.cli.phrases import next_lines, title_line
 from lessor.cli.results import Work, find_work
 from lessor.cli.text import Line, Piece, Tone, painted, row, table
-from lessor.git.changes import diff_summary
+from lessor.git.changes import FileChange, diff_summary
 from lessor.model.task import Task
 
 
@@ -73,6 +73,14 @@ def counts_text(added: int | None, removed: int | None) -> str:
     if added is None or removed is None:
         return "binary"
     return f"+{added} \u2212{removed}"
+
+
+def size_text(files: Sequence[FileChange]) -> str:
+    """How many lines in how many files; empty where nothing was changed."""
+    if not files:
+        return ""
+    lines = counts_text(sum(f.added or 0 for f in files), sum(f.removed or 0 for f in files))
+    return f"{lines} in {len(files)} file{'s' if len(files) > 1 else ''}"
 
 
 def _coloured(patch: bytes) -> Iterator[str]:

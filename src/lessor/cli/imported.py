@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from lessor.cli.add import find_project
 from lessor.cli.files import path_rules
 from lessor.cli.invocation import Invocation
 from lessor.cli.phrases import next_lines, paths_text
@@ -92,8 +93,14 @@ def _waits_text(invocation: Invocation, item: Imported) -> str:
 
 
 def _side_by_side(invocation: Invocation) -> int:
-    """How many ready tasks of the repository don't want each other's paths."""
-    ready = invocation.lessor.tasks.ready(repository=invocation.repository, most=100)
+    """How many ready tasks of the repository don't want each other's paths, for one agent."""
+    project = find_project(invocation)
+    mine = {None, project.agent if project else None}
+    ready = [
+        task
+        for task in invocation.lessor.tasks.ready(repository=invocation.repository, most=100)
+        if task.agent in mine
+    ]
     taken, count = Taken(), 0
     for place, task in enumerate(ready):
         rules = path_rules(invocation, task.repository)

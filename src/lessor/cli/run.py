@@ -6,12 +6,15 @@ from collections.abc import Sequence
 
 import click
 
+from lessor.cli.diff import size_text
 from lessor.cli.invocation import Invocation
 from lessor.cli.listing import state_text
 from lessor.cli.options import command, pass_invocation
 from lessor.cli.output import write_lines
 from lessor.cli.phrases import next_lines, title_line
+from lessor.cli.results import changed_files
 from lessor.cli.text import Line, Piece, Tone
+from lessor.cli.times import lapse
 from lessor.model.task import NewTask, Task
 
 _AGENT_COMMAND = click.argument(
@@ -165,7 +168,7 @@ def do(
         write_lines([title_line(made.number, title, Piece(options.agent, Tone.NAME))])
     code, _ = run_here(invocation, options)
     if invocation.for_people:
-        write_lines(_ending(invocation.lessor.tasks.task(made.task)))
+        write_lines(_ending(invocation, invocation.lessor.tasks.task(made.task)))
     return code
 
 
@@ -189,26 +192,38 @@ def _summary(invocation: Invocation, numbers: Sequence[int], workers: int) -> li
         )
         if n
     ]
-    first = next((task for task in tasks if task.state == "needs_person"), tasks[0])
-    step = (
-        f'lessor answer {first.number} "…"'
-        if first.state == "needs_person"
-        else f"lessor show {first.number}"
-    )
-    steps = [step]
+    steps = _steps(tasks)
     if workers == 1 and len(tasks) > 1:
         steps.append("lessor run -n 3  (more side by side)")
     return [[], [" · ".join(parts)], *next_lines(steps)]
 
 
-def _ending(task: Task) -> list[Line]:
+def _steps(tasks: Sequence[Task]) -> list[str]:
+    """What is worth the most after a run: who needs a person, what went wrong, what can land."""
+    for task in tasks:
+        if task.state == "needs_person":
+            return [f'lessor answer {task.number} "…"']
+    for task in tasks:
+        if task.state != "succeeded":
+            return [f"lessor show {task.number}"]
+    if len(tasks) > 1:
+        return ["lessor", "lessor land --all"]
+    return [f"lessor diff {tasks[0].number}", f"lessor land {tasks[0].number}"]
+
+
+def _ending(invocation: Invocation, task: Task) -> list[Line]:
     number = task.number
     if task.state == "succeeded":
+        leases = invocation.lessor.leases.leases(task=task.id)
+        spent = sum((lease.ended_ms or lease.now_ms) - lease.granted_ms for lease in leases)
+        files = changed_files(invocation, task)
+        facts = [task.branch or "", size_text(files), lapse(spent)]
         head: Line = [
             Piece(str(task.stage), Tone.GOOD),
-            f"  {task.branch}  {(task.commit or '')[:9]}",
+            *(f"  {fact}" for fact in facts if fact),
         ]
-        return [[], head, *next_lines([f"lessor diff {number}", f"lessor show {number}"])]
+        steps = [f"lessor diff {number}", f"lessor land {number}"] if files else []
+        return [[], head, *next_lines([*steps, f"lessor show {number}"])]
     steps = (
         [f'lessor answer {number} "…"']
         if task.state == "needs_person"

@@ -11,6 +11,7 @@ from lessor.errors import DeniedError, InvalidError
 from lessor.git.repository import resolve_commit
 from lessor.model.lease import HEARTBEAT_TERMS, terms_for
 from lessor.project import Project, project_of
+from lessor.project.manifest import MANIFEST
 from lessor.runner.commands import AGENT_COMMANDS
 from lessor.runner.desk import Desk, Plan, RunOptions
 from lessor.runner.host import this_host
@@ -94,7 +95,10 @@ def options_for(
     Raises:
         InvalidError: no agent is named and none is installed.
     """
-    kind = agent or project.agent or ("agent" if command else None)
+    # A command that somebody gives isn't the agent that happens to be on PATH.
+    found_only = project.origins.get("agent") != MANIFEST
+    named = None if command and found_only else project.agent
+    kind = agent or named or ("agent" if command else None)
     if kind is None:
         raise InvalidError(
             "No agent was found on PATH (claude, codex, gemini).",

@@ -18,7 +18,7 @@ from lessor.cli.results import changed_files
 from lessor.cli.text import Line, Piece, Tone, fit, pad, row, shown, table, wrap
 from lessor.cli.times import clock_time, instant, lapse
 from lessor.git.changes import FileChange
-from lessor.model.lease import LeaseEnd
+from lessor.model.lease import SECOND, LeaseEnd
 from lessor.model.task import Task
 from lessor.service.reading import LeaseRecord
 
@@ -190,7 +190,7 @@ def _changed(files: Sequence[FileChange], width: int) -> list[Line]:
 def _checked(task: Task, facts: object, width: int) -> list[Line]:
     known = facts if isinstance(facts, dict) else {}
     took = known.get("check_ms")
-    time = f" in {lapse(took)}" if isinstance(took, int) else ""
+    time = f" in {_took(took)}" if isinstance(took, int) else ""
     on = f", on {task.commit[:7]}" if task.commit else ""
     match task.stage:
         case "verified" | "pushed" | "landed":
@@ -254,11 +254,15 @@ def _cost(facts: object, leases: Sequence[LeaseRecord], width: int) -> list[Line
         parts.append(f"{known['tokens']:,} tokens")
     spent = sum((lease.ended_ms or lease.now_ms) - lease.granted_ms for lease in leases)
     if leases:
-        parts.append(lapse(spent))
+        parts.append(_took(spent))
     if isinstance(known.get("rounds"), int) and known["rounds"] > 1:
         parts.append(f"{known['rounds']} check rounds")
     label = "cost" if {"cost_usd", "tokens"} & known.keys() else "took"
     return _paragraph(label, ", ".join(parts), width) if parts else []
+
+
+def _took(milliseconds: int) -> str:
+    return lapse(milliseconds) if milliseconds >= SECOND else "under 1 s"
 
 
 def _steps(task: Task, files: Sequence[FileChange]) -> list[str]:
@@ -269,7 +273,8 @@ def _steps(task: Task, files: Sequence[FileChange]) -> list[str]:
         case "running":
             return [f"lessor logs {number} -f"]
         case "succeeded" if files:
-            return [f"lessor diff {number}", f'lessor retry {number} "…"']
+            land = [] if task.stage == "landed" else [f"lessor land {number}"]
+            return [f"lessor diff {number}", *land, f'lessor retry {number} "…"']
         case "blocked":
             return [f"lessor unblock {number}"]
         case "queued":

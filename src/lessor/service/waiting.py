@@ -349,7 +349,7 @@ def _agent(store: Store, naming: Naming, wait: WaitRow, task: TaskRow) -> Why | 
         task,
         Cause.AGENT,
         f"waits for a worker: {wish}.",
-        next_step="lessor run --agent KIND -- CMD",
+        next_step=f"lessor run --agent {wait.agent or 'KIND -- CMD'}",
     )
 
 
