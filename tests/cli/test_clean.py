@@ -244,6 +244,28 @@ def test_one_that_somebody_else_locked_meanwhile_stays(person: Person, shop: Pat
     assert tree.exists()
 
 
+def test_a_worktree_of_another_clone_is_left_to_that_clone(
+    person: Person, shop: Path, tmp_path: Path, left
+) -> None:
+    tree, gone = left("Kept one", KEPT), left("Gone one", KEPT)
+    git(tmp_path, "clone", "-q", str(shop), "second")
+    git(
+        tmp_path / "second", "remote", "set-url", "origin", git(shop, "remote", "get-url", "origin")
+    )
+    there = Person(home=person.home, cwd=tmp_path / "second")
+    shutil.rmtree(gone)
+    assert fates(there) == {1: ("unknown", "stays"), 2: ("unknown", "stays")}
+    said = there.ok("clean")
+    assert f"it belongs to another clone, {shop}" in " ".join(said.out.split())
+    assert said.lines[-1] == f"next  lessor clean --repo {shop}"
+    assert there.run("clean", "--discard", "1", "--yes").code == 6
+    assert tree.exists()
+    assert fates(there, "--repo", str(shop)) == {
+        1: ("kept", "removed"),
+        2: ("unknown", "forgotten"),
+    }
+
+
 def test_a_state_directory_behind_a_link_is_the_same_one(
     person: Person, shop: Path, tmp_path: Path, left
 ) -> None:

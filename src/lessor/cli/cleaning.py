@@ -75,6 +75,12 @@ def _discard(invocation: Invocation, named: Sequence[str], *, dry: bool, yes: bo
     looks = with_merged(site, list({look.workspace.id: look for look in looks}.values()))
     tasks = _tasks(invocation, looks)
     for look in looks:
+        if look.clone is not None:
+            raise ConflictError(
+                f"#{tasks[look.workspace.task].number} has its worktree in another clone.",
+                next_step=f"Run this there: {next_step(look, tasks[look.workspace.task])}",
+                path=look.workspace.path,
+            )
         if look.verdict is Verdict.IN_USE:
             raise ConflictError(
                 f"#{tasks[look.workspace.task].number} is in use: {'; '.join(look.reasons)}.",

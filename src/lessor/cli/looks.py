@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from lessor.cli.invocation import Invocation
 from lessor.cli.output import Record
 from lessor.cli.text import Piece, Tone
@@ -93,6 +95,8 @@ def next_step(look: Look, task: Task) -> str:
     """The one command that goes on with a workspace."""
     if look.lease is not None:
         return f"lessor logs {task.number} -f"
+    if look.clone is not None:
+        return f"lessor clean --repo {shlex.quote(str(look.clone))}"
     match look.verdict:
         case Verdict.HOLDS_WORK:
             return f"lessor clean --discard {task.number}"

@@ -15,7 +15,7 @@ from lessor.errors import GitError, WorktreeError
 from lessor.git.inspection import Inspection, Verdict, inspect_worktree
 from lessor.git.landed import Asked, what_landed
 from lessor.git.layout import layout_of
-from lessor.git.registry import Worktree, list_worktrees
+from lessor.git.registry import Worktree, entries, list_worktrees
 from lessor.git.target import default_target, read_refs
 from lessor.model.workspace import Workspace
 from lessor.runner.host import Presence
@@ -38,6 +38,7 @@ class Look:
         has_directory: whether its directory is there.
         has_entry: whether git has an entry for it.
         is_whole: whether directory and entry belong together.
+        clone: the clone on this host that it belongs to, where that isn't the site's.
         is_half_made: whether its making was cut short, so that nobody was ever in it.
         is_free: whether nobody holds it, as far as store and host know.
         bytes: what it takes on disk.
@@ -51,6 +52,7 @@ class Look:
     has_directory: bool = True
     has_entry: bool = True
     is_whole: bool = True
+    clone: Path | None = None
     is_half_made: bool = False
     is_free: bool = False
     bytes: int = 0
@@ -90,6 +92,10 @@ def look_at(site: Site, workspace: Workspace, *, known: Sequence[Worktree] | Non
         is_whole=entry is not None and has_directory and _is_whole(path),
         bytes=disk_bytes(path) if has_directory else 0,
     )
+    other = None if entry is not None else _other_clone(site, place)
+    if other is not None:
+        reason = f"it belongs to another clone, {other}"
+        return replace(look, clone=other, reasons=(reason,))
     taken = _of_holders(site, look)
     if taken is not None:
         return taken
@@ -158,6 +164,17 @@ def disk_bytes(top: Path) -> int:
             if entry.is_dir(follow_symlinks=False):
                 waiting.append(entry.path)
     return total
+
+
+def _other_clone(site: Site, place: Path) -> Path | None:
+    """The clone on this host, other than the site's, that has an entry for a worktree."""
+    for host, directory in site.lessor.registry.checkouts(site.repository):
+        common_dir = Path(directory)
+        if host != site.host.id or common_dir == site.repo.common_dir:
+            continue
+        if any(path == place for path, _ in entries(common_dir)):
+            return common_dir.parent if common_dir.name == ".git" else common_dir
+    return None
 
 
 def _of_holders(site: Site, look: Look) -> Look | None:
