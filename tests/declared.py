@@ -23,6 +23,7 @@ REFUSALS: dict[str, frozenset[str]] = {
         "registry.add_checkout": "invalid not_found",
         "registry.set_fence_remote": "invalid not_found",
         "registry.repository": "not_found",
+        "registry.set_unlanded": "invalid not_found",
         "registry.repositories": "",
         "registry.checkouts": "not_found",
         "registry.add_worker": "invalid",

@@ -16,6 +16,7 @@ from declared import GROUPS, REFUSALS, page
 from lessor.errors import LeaseLostError, LessorError
 from lessor.ids import new_token
 from lessor.model.grant import Failure, Grant, Reach, Result
+from lessor.model.shadow import Unlanded
 from lessor.model.task import NewTask
 from lessor.model.worker import NewWorker
 from lessor.model.workspace import Workspace, WorkspaceState
@@ -125,6 +126,9 @@ cases(
         ),
         "registry.add_worker": lambda y: y.lessor.registry.add_worker(NewWorker(agent="a;b")),
         "registry.workers": lambda y: y.lessor.registry.workers(host_id=NUL),
+        "registry.set_unlanded": lambda y: y.lessor.registry.set_unlanded(
+            y.repository.id, ["wait"]
+        ),
         "registry.set_queue": lambda y: y.lessor.registry.set_queue("q", overtake_limit=0),
         "registry.set_limit": lambda y: y.lessor.registry.set_limit("task", "x", 1),
         "tasks.submit": lambda y: y.add(""),
@@ -198,6 +202,7 @@ cases(
             "repo_x", host_id="h", common_dir="/d"
         ),
         "registry.repository": lambda y: y.lessor.registry.repository("repo_x"),
+        "registry.set_unlanded": lambda y: y.lessor.registry.set_unlanded("repo_x", Unlanded.WAIT),
         "registry.checkouts": lambda y: y.lessor.registry.checkouts("repo_x"),
         "registry.worker": lambda y: y.lessor.registry.worker("worker_x"),
         "registry.retire_worker": lambda y: y.lessor.registry.retire_worker("worker_x"),
