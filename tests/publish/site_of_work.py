@@ -9,6 +9,7 @@ from pathlib import Path
 
 from builders import TTL, Yard
 from lessor.git.fence import FENCES, fence_ref
+from lessor.git.repository import find_repository
 from lessor.model.grant import Grant
 from lessor.publish.claiming import claim_ready
 from lessor.publish.pushing import Errand, Published, publish
@@ -62,7 +63,8 @@ class Site:
         return git(self.clone, "commit-tree", "-p", parent, "-m", text, tree)
 
     def errand(self, grant: Grant, commit: str, **more: object) -> Errand:
-        values = {"cwd": self.clone, "remote": "origin", "ref": self.ref(grant), "commit": commit}
+        repo = find_repository(self.clone)
+        values = {"repo": repo, "remote": "origin", "ref": self.ref(grant), "commit": commit}
         return Errand(**{**values, **more})
 
     def push(self, grant: Grant, commit: str, **more: object) -> Published:

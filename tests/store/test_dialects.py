@@ -18,7 +18,7 @@ from statement_shapes import (
 )
 
 from builders import MakeStore
-from lessor.service import rows
+from lessor.service import publish_rows, rows
 from lessor.store.statements import load_statements
 
 RECORDS: dict[str, tuple[str, ...]] = {
@@ -38,7 +38,16 @@ RECORDS: dict[str, tuple[str, ...]] = {
     "ScopeHit": ("scope_conflicts",),
     "WaitRow": ("task_wait",),
     "FenceRefRow": ("put_fence_ref", "move_fence_ref", "fence_ref", "unclosed_fence_refs"),
+    "StandingRow": ("branch_standings",),
     "IntentRow": ("intent", "task_intents", "unsettled_intents"),
+}
+
+
+ROWS = {
+    name: value
+    for module in (rows, publish_rows)
+    for name, value in vars(module).items()
+    if isinstance(value, type) and issubclass(value, tuple)
 }
 
 
@@ -83,7 +92,7 @@ def test_rows_are_named_as_the_columns(
     sqlite: apsw.Connection, postgres: psycopg.Connection[Any]
 ) -> None:
     for record, statements in RECORDS.items():
-        fields = list(getattr(rows, record)._fields)
+        fields = list(ROWS[record]._fields)
         for name in statements:
             assert sqlite_columns(sqlite, name) == fields, (record, name)
             assert postgres_columns(postgres, name) == fields, (record, name)
@@ -91,12 +100,7 @@ def test_rows_are_named_as_the_columns(
 
 
 def test_every_record_is_looked_at() -> None:
-    found = {
-        name
-        for name, value in vars(rows).items()
-        if isinstance(value, type) and issubclass(value, tuple)
-    }
-    assert found == RECORDS.keys()
+    assert ROWS.keys() == RECORDS.keys()
 
 
 def test_sqlite_can_explain_every_statement(sqlite: apsw.Connection) -> None:

@@ -105,6 +105,7 @@ COMMANDS: Mapping[str, Entry] = MappingProxyType(
         "doctor": _in(Part.OPERATORS, "doctor:doctor"),
         "backup": _in(Part.OPERATORS, "backups:backup"),
         "restore": _in(Part.OPERATORS, "backups:restore"),
+        "git": _in(Part.OPERATORS, "server_hooks:git"),
         "force-release": _in(Part.OPERATORS, "deciding:force_release"),
         "completion": _in(Part.OPERATORS, "completion:completion"),
     }

@@ -46,7 +46,7 @@ def push(invocation: Invocation, *, task: str | None, remote: str | None) -> Non
             branch=branch,
         )
     errand = Errand(
-        cwd=checkout.repository.root,
+        repo=checkout.repository,
         remote=remote or _remote(invocation, checkout),
         ref=f"{BRANCHES}{branch}",
         commit=commit,

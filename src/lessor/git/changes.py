@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,6 +84,46 @@ def newest_shared(common_dir: Path, base: str, head: str, *, others: Sequence[st
     return run_git(asked, cwd=common_dir, git_dir=common_dir).lines[0]
 
 
+def pushed_touches(
+    repository: Path,
+    new: str,
+    *,
+    known: Sequence[str],
+    target: str | None,
+    env: Mapping[str, str],
+) -> tuple[Touch, ...]:
+    """Every path that a push of the commit `new` touches, sorted, with the commit.
+
+    Counted are all commits that none of `known` leads to, as in `touches`, and what would land:
+    the difference to where the branch left `target`. Only what was accepted for this branch, or is
+    trusted by itself, may be in `known`: what else the repository has may have come by a tag just
+    before, to hide it here.
+
+    Args:
+        repository: the directory of a bare repository, or of `.git`.
+        env: how git finds the pushed objects while they are in quarantine.
+
+    Raises:
+        GitError: a commit isn't there.
+    """
+    others = [f"^{commit}" for commit in known]
+    found = {
+        *_of_commits(repository, new, others, env=env),
+        *_of_octopuses(repository, new, others, env=env),
+    }
+    if target is not None:
+        seen = {touch.path for touch in found}
+        landing = _landing(repository, target, new, env=env)
+        found |= {touch for touch in landing if touch.path not in seen}
+    return tuple(sorted(found))
+
+
+def leads_to(repository: Path, old: str, new: str, *, env: Mapping[str, str]) -> bool:
+    """Whether the commit `new` leads to `old`; False also where `old` isn't there."""
+    asked = ["merge-base", "--is-ancestor", old, new]
+    return run_git(asked, cwd=repository, git_dir=repository, check=False, env=env).code == 0
+
+
 def touched_paths(
     common_dir: Path, base: str, head: str, *, excluding: Sequence[str] = ()
 ) -> tuple[str, ...]:
@@ -152,7 +192,9 @@ def commits_without_trailer(
     return [commit for commit, *values in found if values != [value]]
 
 
-def _of_commits(common_dir: Path, head: str, others: Sequence[str]) -> Iterator[Touch]:
+def _of_commits(
+    common_dir: Path, head: str, others: Sequence[str], *, env: Mapping[str, str] | None = None
+) -> Iterator[Touch]:
     # Comparing a merge with its parents would blame it for all that the other side changed.
     # The objects of the re-made merge go to a directory that git deletes again.
     logged = run_git(
@@ -162,14 +204,20 @@ def _of_commits(common_dir: Path, head: str, others: Sequence[str]) -> Iterator[
         ],
         cwd=common_dir,
         git_dir=common_dir,
+        env=env,
         timeout_s=CHECKOUT_TIMEOUT_S,
     )
     return _parse(logged.records)
 
 
-def _of_octopuses(common_dir: Path, head: str, others: Sequence[str]) -> Iterator[Touch]:
+def _of_octopuses(
+    common_dir: Path, head: str, others: Sequence[str], *, env: Mapping[str, str] | None = None
+) -> Iterator[Touch]:
     listed = run_git(
-        ["rev-list", "--min-parents=3", head, *others], cwd=common_dir, git_dir=common_dir
+        ["rev-list", "--min-parents=3", head, *others],
+        cwd=common_dir,
+        git_dir=common_dir,
+        env=env,
     )
     if not listed.out:
         return iter(())
@@ -177,9 +225,25 @@ def _of_octopuses(common_dir: Path, head: str, others: Sequence[str]) -> Iterato
         ["diff-tree", "--stdin", "-m", *_EVERY_PATH],
         cwd=common_dir,
         git_dir=common_dir,
+        env=env,
         input=listed.out,
     )
     return _parse(compared.records)
+
+
+def _landing(repository: Path, target: str, new: str, *, env: Mapping[str, str]) -> Iterator[Touch]:
+    """The difference of `new` to where it left `target`; nothing where they have nothing in common."""
+    where = {"cwd": repository, "git_dir": repository, "env": env}
+    args = ["diff-tree", *_EVERY_PATH, "--merge-base", target, new]
+    net = run_git(args, check=False, **where)  # type: ignore[arg-type]
+    if net.code == 0:
+        return _parse(net.records)
+    bases = run_git(["merge-base", "--all", target, new], check=False, **where)  # type: ignore[arg-type]
+    several = (
+        run_git(["diff-tree", *_EVERY_PATH, base, new], **where)  # type: ignore[arg-type]
+        for base in bases.lines
+    )
+    return (touch for one in several for touch in _parse(one.records))
 
 
 def _parse(records: Sequence[str]) -> Iterator[Touch]:

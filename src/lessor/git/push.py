@@ -19,7 +19,7 @@ from lessor.errors import GitError, RemoteUnreachableError
 from lessor.git.command import CHECKOUT_TIMEOUT_S, GitResult, failure, hide_credentials, run_git
 
 ASK_TIMEOUT_S = 60.0
-MOST_SAID = 20
+MOST_SAID = 40
 
 PUSH = "LESSOR_PUSH"
 """What a push shows to the remote's hooks, where they are this machine's own processes."""

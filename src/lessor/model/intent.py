@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from lessor.model.lease import LeaseEnd
+
 
 class IntentKind(StrEnum):
     """The kinds of effects that are announced."""
@@ -53,6 +55,8 @@ class Intent:
         outcome: None as long as nobody knows.
         response: what the remote said, or how the outcome was found; data.
         over: whether its lease has ended.
+        live: whether its lease was live when this was read.
+        end: why its lease ended, where it did.
     """
 
     id: int
@@ -66,6 +70,8 @@ class Intent:
     outcome: Outcome | None
     response: str
     over: bool
+    live: bool
+    end: LeaseEnd | None
 
 
 def outcome_of(publish: Publish, *, fence: str | None, tip: str | None) -> Outcome:

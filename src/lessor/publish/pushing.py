@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,11 +14,13 @@ from lessor.errors import (
     OutcomeUnknownError,
     PushRefusedError,
     RemoteUnreachableError,
+    ScopeHeldError,
 )
+from lessor.git.changes import pushed_touches
 from lessor.git.command import run_git
 from lessor.git.fence import fence_ref, move_fence, next_fence
 from lessor.git.push import Fate, Pushed, RefChange, push, remote_tips
-from lessor.git.repository import Repository
+from lessor.git.repository import Repository, packages_at
 from lessor.ids import new_token
 from lessor.model.intent import Intent, Outcome, Publish, outcome_of
 from lessor.model.lease import Holder
@@ -26,6 +29,8 @@ from lessor.service.fences import FenceRef
 from lessor.service.lessor import Lessor
 
 _ANCESTOR, _NOT_ANCESTOR = 0, 1
+_HEAD = "HEAD"
+_MOST_LISTED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,16 +56,23 @@ class Errand:
     """What is to be pushed.
 
     Attributes:
-        cwd: a directory of the clone that has the commit.
+        repo: the clone that has the commit.
         ref: the full name at the remote.
+        judged: its paths were judged already, and the lease was widened over them.
         hooks: run the clone's own pre-push hook.
     """
 
-    cwd: Path
+    repo: Repository
     remote: str
     ref: str
     commit: str
+    judged: bool = False
     hooks: bool = False
+
+    @property
+    def cwd(self) -> Path:
+        """Where git is run: a remote's relative path counts from there."""
+        return self.repo.root
 
 
 def default_remote(repo: Repository) -> str:
@@ -99,12 +111,15 @@ def publish(lessor: Lessor, holder: Holder, errand: Errand) -> Published:
             remote=errand.remote,
             fence_remote=fence.remote,
         )
-    old = remote_tips(errand.cwd, errand.remote, errand.ref).get(errand.ref)
+    tips = remote_tips(errand.cwd, errand.remote, errand.ref, _HEAD)
+    old = tips.get(errand.ref)
     if old == errand.commit:
         if not lessor.leases.watch(holder).live:
             raise LeaseLostError("The lease is over.", next_step="Stop, and keep your work.")
         return _published(errand, fence, moved=False)
     _refuse_backward(errand, old)
+    if not errand.judged:
+        _admit(lessor, holder, errand, known=[tip for tip in (old, tips.get(_HEAD)) if tip])
     wish = _wish(lessor, holder, errand, fence, old)
     secret = new_token()
     intent = lessor.intents.announce(holder, wish, secret=secret)
@@ -235,6 +250,50 @@ def _resolve(lessor: Lessor, holder: Holder, cwd: Path, intent: Intent) -> Outco
     return outcome
 
 
+def _admit(lessor: Lessor, holder: Holder, errand: Errand, *, known: Sequence[str]) -> None:
+    """Widen the lease over the paths that the push touches, or say whose they are.
+
+    Args:
+        known: commits that the remote has: what they lead to is nobody's own.
+    """
+    common_dir = errand.repo.common_dir
+    here = [tip for tip in known if _has(common_dir, tip)] or _tracked(errand)
+    if not here:
+        return  # an empty remote: all of history is new to it
+    touched = pushed_touches(common_dir, errand.commit, known=here, target=here[-1], env={})
+    commits = {touch.path: touch.commit for touch in touched}
+    admission = lessor.leases.admit(
+        holder,
+        list(commits),
+        packages=lambda: packages_at(common_dir, errand.commit),
+        verb="pushed",
+    )
+    if not admission.refused:
+        return
+    why = [
+        f"{path if path.isprintable() else repr(path)} ({commits[path][:12]}): {refusal.message}"
+        for path, refusal in list(admission.refused.items())[:_MOST_LISTED]
+    ]
+    more = len(admission.refused) - _MOST_LISTED
+    raise ScopeHeldError(
+        "These paths can't be pushed under this lease:\n"
+        + "\n".join([*why, *([f"and {more} more"] if more > 0 else [])]),
+        next_step="Take them out of the branch, or wait until they are free.",
+        paths=list(admission.refused),
+    )
+
+
+def _has(common_dir: Path, commit: str) -> bool:
+    asked = ["cat-file", "-e", f"{commit}^{{commit}}"]
+    return run_git(asked, cwd=common_dir, git_dir=common_dir, check=False).code == 0
+
+
+def _tracked(errand: Errand) -> list[str]:
+    """What was last fetched of a remote whose present commits aren't here."""
+    below = f"refs/remotes/{errand.remote}/"
+    return errand.repo.git(["for-each-ref", "--format=%(objectname)", below]).lines
+
+
 def _refuse_backward(errand: Errand, old: str | None) -> None:
     """Refuse to overwrite commits that this one doesn't lead to: somebody pushed them."""
     if old is None:
@@ -270,5 +329,6 @@ def _published(errand: Errand, fence: FenceRef | None, *, moved: bool) -> Publis
 def _why(pushed: Pushed) -> str:
     """The remote's own words where it has some, else git's."""
     told = [line.removeprefix("remote:").strip() for line in pushed.said if "remote:" in line]
+    words = [line.removeprefix("lessor:").strip() for line in told if line]
     refused = [line for line in pushed.said if line.startswith("!")]
-    return " ".join([t for t in told if t] or refused or pushed.said) or "it gave no reason."
+    return "\n".join(words or refused or pushed.said) or "it gave no reason."

@@ -122,7 +122,9 @@ class Publishing:
         try:
             remote = known.fence_remote or default_remote(desk.repo)
             ref = f"{BRANCHES}{branch}"
-            errand = Errand(cwd=desk.repo.root, remote=remote, ref=ref, commit=judgement.commit)
+            errand = Errand(
+                repo=desk.repo, remote=remote, ref=ref, commit=judgement.commit, judged=True
+            )
             publish(desk.lessor, self._holder(), errand)
         except LeaseLostError:
             raise

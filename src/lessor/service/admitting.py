@@ -49,12 +49,14 @@ def admit(
     paths: Sequence[str],
     *,
     packages: Callable[[], Collection[str]] = no_packages,
+    verb: str = "committed",
 ) -> Admission:
     """Admit `paths` to the holder's lease, all or none; writes only where the lease is widened.
 
     Args:
         paths: as git reports them; none asks for the lease alone.
         packages: the repository's packages, looked up only where a path lies outside.
+        verb: what is tried, for the refusal.
 
     Raises:
         LeaseLostError: the caller isn't the live holder.
@@ -63,7 +65,7 @@ def admit(
     named = check_several(paths, "paths", most=MOST_PATHS)
     if not all(isinstance(path, str) for path in named):
         raise InvalidError("A path has to be a text.", next_step="Give paths as git reports them.")
-    lease_id = _refuse_lost(store, naming, holder)
+    lease_id = _refuse_lost(store, naming, holder, verb=verb)
     if not named:
         return Admission((), {})
     repository = int(store.read("lease", lease_id=lease_id)[0][2])
@@ -89,7 +91,21 @@ def admit(
     )
 
 
-def _refuse_lost(store: Store, naming: Naming, holder: Holder) -> int:
+def uncovered(
+    store: Store, naming: Naming, lease: str, paths: Sequence[str]
+) -> tuple[list[str], dict[str, LessorError]]:
+    """The paths that a lease doesn't cover for writing, and those that no tree may hold; reads only.
+
+    Raises:
+        NotFoundError: there is no such lease, or it has no repository.
+    """
+    row = naming.lease_row(lease)
+    found = store.read("lease", lease_id=row)
+    rules = _rules(store, int(found[0][2]) if found else 0)
+    return _outside(store, row, paths, rules)
+
+
+def _refuse_lost(store: Store, naming: Naming, holder: Holder, *, verb: str) -> int:
     """The live lease's row."""
     rows = store.read("holder_lease", **guard(naming, holder))
     if rows:
@@ -100,7 +116,7 @@ def _refuse_lost(store: Store, naming: Naming, holder: Holder) -> int:
         store,
         naming,
         holder,
-        verb="committed",
+        verb=verb,
         mine=bool(rows),
         end_reason=rows[0][5] if rows else None,
         expired=bool(rows),

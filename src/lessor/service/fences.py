@@ -14,7 +14,8 @@ from enum import StrEnum
 from lessor.model.lease import Holder, LeaseId
 from lessor.service.naming import Naming
 from lessor.service.proof import held, lock_holder
-from lessor.service.rows import FenceRefRow, pack
+from lessor.service.publish_rows import FenceRefRow
+from lessor.service.rows import pack
 from lessor.service.wording import LONGEST_NAME, LONGEST_TEXT, check_text
 from lessor.store import Store, Transaction
 

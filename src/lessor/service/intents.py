@@ -13,15 +13,16 @@ from dataclasses import asdict, replace
 from lessor.errors import InvalidError, NotFoundError, TransitionRefusedError
 from lessor.ids import token_hash
 from lessor.model.intent import Intent, IntentKind, Outcome, Publish
-from lessor.model.lease import Holder, LeaseEnd
+from lessor.model.lease import Holder, LeaseEnd, is_live
 from lessor.model.lifecycle import TaskEvent, TaskState, next_state
 from lessor.model.recovery import decide_recovery
 from lessor.service.fences import FenceState
 from lessor.service.lapsing import ended_lease, move_to
 from lessor.service.naming import Naming
 from lessor.service.proof import held, lock_holder
+from lessor.service.publish_rows import FenceRefRow, IntentRow
 from lessor.service.reading import repository_record
-from lessor.service.rows import FenceRefRow, IntentRow, LockedRow, pack, pack_facts, unpack
+from lessor.service.rows import LockedRow, pack, pack_facts, unpack
 from lessor.service.wording import LONGEST_TEXT, check_count, check_note, check_text
 from lessor.store import RetryRule, Store, Transaction
 
@@ -210,6 +211,8 @@ class Intents:
             outcome=Outcome(row.outcome) if row.outcome else None,
             response=row.response,
             over=row.ended_ms is not None,
+            live=is_live(now=row.now, expires_ms=row.expires_ms, ended_ms=row.ended_ms),
+            end=LeaseEnd(row.end_reason) if row.end_reason else None,
         )
 
 

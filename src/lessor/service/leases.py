@@ -266,13 +266,14 @@ class Leases:
         paths: Sequence[str],
         *,
         packages: Callable[[], Collection[str]] = no_packages,
+        verb: str = "committed",
     ) -> Admission:
         """Whether the lease may have these paths, all or none; see `admitting`.
 
         Raises:
             LeaseLostError: the caller isn't the live holder.
         """
-        return admit(self._store, self._naming, holder, paths, packages=packages)
+        return admit(self._store, self._naming, holder, paths, packages=packages, verb=verb)
 
     def who(self, path: str, *, repository: str) -> list[Held]:
         """Who holds or has reserved `path`, or something below it."""

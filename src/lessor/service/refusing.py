@@ -68,6 +68,11 @@ def lease_lost(
     )
 
 
+def why_over(end: LeaseEnd | None) -> str:
+    """Why a lease is over, in words; without an end its time ran out."""
+    return _WHY[LeaseEnd.LAPSED] if end is None else _WHY.get(end, "it has ended")
+
+
 def _reason(*, mine: bool, end_reason: str | None, expired: bool) -> str:
     if not mine:
         return "this worker and token don't hold it"

@@ -13,7 +13,8 @@ from lessor.model.shadow import Unlanded
 from lessor.model.waiting import Cause, Why
 from lessor.service.blockers import MOST_PAIRS, stored_scope
 from lessor.service.naming import Naming
-from lessor.service.rows import IntentRow, LeaseRow, TaskRow, WaitRow, WorkerRow, pack, unpack
+from lessor.service.publish_rows import IntentRow
+from lessor.service.rows import LeaseRow, TaskRow, WaitRow, WorkerRow, pack, unpack
 from lessor.service.scopes import conflicting, held_by
 from lessor.service.shadows import find_shadows
 from lessor.store import Store

@@ -282,6 +282,7 @@ CREATE TABLE lessor.unlanded (
   target text COLLATE "C",
   landed text COLLATE "C"
 );
+CREATE INDEX unlanded_branch ON lessor.unlanded (repository_id, branch) WHERE landed IS NULL;
 
 -- What a shadow lies on, while it does: paths its result had for writing. Not in `scope`: it keeps nobody out who starts on top of it.
 CREATE TABLE lessor.shadow_scope (

@@ -43,13 +43,13 @@ RETURNING id
 
 -- name: intent
 SELECT i.id, i.kind, i.repository_id, i.task_id, s.number, i.lease_id, i.epoch, i.target, i.facts, i.secret_hash,
-  i.announced_ms, i.settled_ms, i.outcome, i.response, l.ended_ms, l.expires_ms, lessor.ms() AS now
+  i.announced_ms, i.settled_ms, i.outcome, i.response, l.ended_ms, l.end_reason, l.expires_ms, lessor.ms() AS now
 FROM lessor.intent AS i JOIN lessor.lease AS l ON l.id = i.lease_id JOIN lessor.submission AS s ON s.task_id = i.task_id
 WHERE i.id = :intent_id
 
 -- name: task_intents
 SELECT i.id, i.kind, i.repository_id, i.task_id, s.number, i.lease_id, i.epoch, i.target, i.facts, i.secret_hash,
-  i.announced_ms, i.settled_ms, i.outcome, i.response, l.ended_ms, l.expires_ms, lessor.ms() AS now
+  i.announced_ms, i.settled_ms, i.outcome, i.response, l.ended_ms, l.end_reason, l.expires_ms, lessor.ms() AS now
 FROM lessor.intent AS i JOIN lessor.lease AS l ON l.id = i.lease_id JOIN lessor.submission AS s ON s.task_id = i.task_id
 WHERE i.task_id = :task_id
 ORDER BY i.id
@@ -57,8 +57,23 @@ ORDER BY i.id
 -- name: unsettled_intents
 -- Of leases that have ended: their holders settle nothing any more.
 SELECT i.id, i.kind, i.repository_id, i.task_id, s.number, i.lease_id, i.epoch, i.target, i.facts, i.secret_hash,
-  i.announced_ms, i.settled_ms, i.outcome, i.response, l.ended_ms, l.expires_ms, lessor.ms() AS now
+  i.announced_ms, i.settled_ms, i.outcome, i.response, l.ended_ms, l.end_reason, l.expires_ms, lessor.ms() AS now
 FROM lessor.intent AS i JOIN lessor.lease AS l ON l.id = i.lease_id JOIN lessor.submission AS s ON s.task_id = i.task_id
 WHERE i.repository_id = :repository_id AND i.settled_ms IS NULL AND l.ended_ms IS NOT NULL
 ORDER BY i.id
 LIMIT :most
+
+-- name: branch_standings
+-- Whose each branch is: its unfinished task's, else that of a result that hasn't landed.
+SELECT x.value AS branch, t.id AS task_id, s.number, s.title, t.status, t.epoch, l.id AS lease_id, l.agent, l.expires_ms,
+  CASE WHEN t.id = u.task_id THEN u.head END AS head, lessor.ms() AS now
+FROM json_array_elements_text(:branches::json) AS x(value)
+LEFT JOIN lessor.unlanded AS u ON u.repository_id = :repository_id AND u.branch = x.value AND u.landed IS NULL
+  AND NOT EXISTS (SELECT 1 FROM lessor.lease AS d WHERE d.id = u.lease_id AND d.end_reason = 'discarded')
+JOIN lessor.task AS t ON t.id = coalesce((
+  SELECT o.id FROM lessor.task AS o
+  WHERE o.repository_id = :repository_id AND o.branch = x.value AND o.status NOT IN ('succeeded', 'failed', 'cancelled')
+), u.task_id)
+JOIN lessor.submission AS s ON s.task_id = t.id
+LEFT JOIN lessor.lease AS l ON l.task_id = t.id AND l.kind = 'lease' AND l.ended_ms IS NULL
+ORDER BY x.value, t.id

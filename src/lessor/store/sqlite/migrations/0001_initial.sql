@@ -294,6 +294,7 @@ CREATE TABLE unlanded (
   target TEXT,
   landed TEXT
 ) STRICT;
+CREATE INDEX unlanded_branch ON unlanded (repository_id, branch) WHERE landed IS NULL;
 
 -- What a shadow lies on, while it does: paths its result had for writing. Not in `scope`: it keeps nobody
 -- out who starts on top of it.
