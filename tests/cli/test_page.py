@@ -194,7 +194,9 @@ def test_show_tells_a_task_on_one_screen(person: Person, finished) -> None:
     assert f"changed services/tax/new.py +2 {MINUS}0 services/tax/rate.py +1 {MINUS}1" in text
     assert "checked the project's check: passed" in text
     assert "leases epoch 1 dana" in text
-    assert text.endswith(f'next lessor diff {number} lessor land {number} lessor retry {number} "…"')
+    assert text.endswith(
+        f'next lessor diff {number} lessor land {number} lessor retry {number} "…"'
+    )
     assert len(said.lines) <= 24
 
 
