@@ -120,7 +120,7 @@ class Registry:
             NotFoundError: there is no such repository.
             InvalidError: it is no such setting.
         """
-        if not isinstance(unlanded, str) or unlanded not in frozenset(Unlanded):
+        if unlanded not in tuple(Unlanded):
             raise InvalidError(
                 f"{str(unlanded)[:40]!r} can't be done with results that haven't landed.",
                 next_step=f"One of: {', '.join(Unlanded)}.",

@@ -76,9 +76,10 @@ WHERE w.task_id = :task_id
 
 -- name: results
 -- Results that neither landed nor were given up, of a repository (0: of all) or of one task (0: of all).
+-- By the index of those that haven't landed; CROSS JOIN keeps it first (SQLite's own choice read every task).
 SELECT u.task_id, t.repository_id, u.lease_id, u.branch, u.head, u.below, u.trouble, l.ended_ms,
   (SELECT w.on_task FROM stand AS w WHERE w.task_id = u.task_id) AS on_task
-FROM unlanded AS u JOIN lease AS l ON l.id = u.lease_id JOIN task AS t ON t.id = u.task_id
+FROM unlanded AS u INDEXED BY unlanded_branch CROSS JOIN lease AS l ON l.id = u.lease_id CROSS JOIN task AS t ON t.id = u.task_id
 WHERE (:repository_id = 0 OR u.repository_id = :repository_id) AND (:task_id = 0 OR u.task_id = :task_id)
   AND u.landed IS NULL AND (l.end_reason IS NULL OR l.end_reason <> 'discarded') AND t.status = 'succeeded'
 ORDER BY u.task_id
