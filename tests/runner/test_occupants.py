@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from run_rig import git
+from supervisor_rig import until
 
+from lessor.git.layout import layout_of
+from lessor.git.status import read_status
 from lessor.runner import occupants as module
 from lessor.runner.occupants import mount_points, occupants
 
@@ -54,6 +60,32 @@ def test_a_process_that_only_has_a_file_open_is_named(tmp_path: Path) -> None:
     code = f"f = open({str(log)!r}, 'w'); {READY}"
     with process(code, cwd="/") as writer:
         assert pids(occupants(tmp_path)) == [writer.pid]
+
+
+def test_a_look_of_another_cleaning_is_nobody(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    seen: list[tuple[str, ...] | None] = []
+    slow = tmp_path / "slow"
+    slow.write_text(
+        f"#!/bin/sh\ntouch {tmp_path}/looks\nwhile [ ! -e {tmp_path}/go ]; do sleep 0.05; done\ncat\n"
+    )
+    slow.chmod(0o755)
+    git(tmp_path, "config", "filter.slow.clean", str(slow))
+    (tmp_path / ".gitattributes").write_text("*.txt filter=slow\n")
+    (tmp_path / "a.txt").write_text("a")
+    (tmp_path / "go").touch()
+    git(tmp_path, "add", "a.txt")
+    (tmp_path / "go").unlink()
+    (tmp_path / "looks").unlink()
+    (tmp_path / "a.txt").write_text("b")
+    layout = replace(layout_of(tmp_path), only_looks=True)
+    looking = threading.Thread(target=lambda: read_status(layout))
+    looking.start()
+    until((tmp_path / "looks").exists, "git looks at the file")
+    seen.append(occupants(tmp_path))
+    (tmp_path / "go").touch()
+    looking.join()
+    assert seen == [()]
 
 
 def test_a_directory_with_a_longer_name_is_another_one(tmp_path: Path) -> None:

@@ -58,7 +58,10 @@ def list_salvages(invocation: Invocation, *, task: str | None, most: int = 200) 
 @click.argument("name")
 @pass_invocation
 def show_salvage(invocation: Invocation, *, name: str) -> None:
-    """Show what a salvage holds: files, commits that nothing else holds, its archive."""
+    """Show what a salvage holds.
+
+    That is its files, its commits that nothing else holds, and its archive.
+    """
     found = find_salvage(invocation, name)
     saved = found.content
     record = {
@@ -78,9 +81,10 @@ def show_salvage(invocation: Invocation, *, name: str) -> None:
 @click.argument("directory", required=False, type=click.Path(path_type=Path))
 @pass_invocation
 def restore(invocation: Invocation, *, name: str, directory: Path | None) -> None:
-    """Write what was saved into DIRECTORY, byte for byte; else into a fresh one. It never overwrites.
+    """Write what was saved into a directory.
 
-    The directory has to be empty or not to be there. The whole tree is in it, as it was: what git
+    DIRECTORY has to be empty or not to be there; without it a fresh one is made. Every byte and
+    mode comes back, and nothing is ever written over. The whole tree is in it, as it was: what git
     had, and what nobody had committed. What was archived of the worktree's git directory (half a
     rebase, submodules' commits) goes into `DIRECTORY.git-state`.
     """
@@ -104,7 +108,10 @@ def restore(invocation: Invocation, *, name: str, directory: Path | None) -> Non
 @yes_option
 @pass_invocation
 def drop(invocation: Invocation, *, names: tuple[str, ...], reason: str, yes: bool) -> None:
-    """Delete salvages for good. It names what goes and asks; --yes doesn't."""
+    """Delete salvages for good.
+
+    It names what goes and asks; --yes doesn't.
+    """
     chosen = [one for name in names for one in find_salvages(invocation, name)]
     found = list({one.name: one for one in chosen}.values())
     confirm(

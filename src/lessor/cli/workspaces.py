@@ -42,7 +42,7 @@ MOST_NAMED = 20
 @group("workspace")
 @click.pass_context
 def workspace(ctx: click.Context) -> None:
-    """List and inspect the worktrees of this repository's tasks, or go on in one that was left."""
+    """List and inspect worktrees, or go on in one that was left."""
     if ctx.invoked_subcommand is None:
         ctx.invoke(list_workspaces)
 
@@ -51,7 +51,10 @@ def workspace(ctx: click.Context) -> None:
 @click.option("--size", is_flag=True, help="Say what each takes on disk; that takes a while.")
 @pass_invocation
 def list_workspaces(invocation: Invocation, *, size: bool = False) -> None:
-    """List the worktrees on this machine that aren't gone, as they were recorded."""
+    """List the worktrees on this machine.
+
+    They are listed as they were recorded; `inspect` looks into them.
+    """
     site = site_here(invocation)
     found = site.lessor.workspaces.on_host(site.host.id, repository=site.repository)
     tasks = {one.task: site.lessor.tasks.task(one.task) for one in found}
@@ -70,8 +73,9 @@ def list_workspaces(invocation: Invocation, *, size: bool = False) -> None:
 @click.argument("task", metavar="N|PATH")
 @pass_invocation
 def inspect(invocation: Invocation, *, task: str) -> None:
-    """Look into a task's worktrees: whether they may go, and what would be lost. It writes nothing.
+    """Look whether a task's worktrees may go.
 
+    It says what would be lost, and writes nothing.
     PATH names a worktree of this clone that the store has no record of.
     """
     site = site_here(invocation)
@@ -90,9 +94,9 @@ def inspect(invocation: Invocation, *, task: str) -> None:
 @click.argument("task")
 @pass_invocation
 def adopt(invocation: Invocation, *, task: str) -> None:
-    """Go on in the worktree that an earlier lease of a task left; it takes the task's lease.
+    """Go on in a worktree that an earlier lease left.
 
-    Claim the task first: lessor claim --task N. What the worktree holds is saved before; one whose
+    It needs the task's lease: lessor claim --task N. What the worktree holds is saved before; one whose
     agent may still live is refused. Half a worktree is made whole.
     """
     site = site_here(invocation)

@@ -100,7 +100,8 @@ def inspect_worktree(
     is a verdict. Whether commits that are kept are merged, `what_landed` says of all branches.
     """
     try:
-        found = _judge(layout_of(path), base=base, snapshot=snapshot)
+        layout = replace(layout_of(path), only_looks=True)
+        found = _judge(layout, base=base, snapshot=snapshot)
         return _with_occupants(found, occupants(found.path))
     except (GitError, OSError) as refused:
         return Inspection(

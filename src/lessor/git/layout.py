@@ -14,16 +14,23 @@ from pathlib import Path
 from lessor.errors import WorktreeError
 from lessor.git.command import DEFAULT_TIMEOUT_S, GitResult, run_git
 
+LOOK = "LESSOR_LOOK=1"
+"""Stands in the environment of git processes that only look: who looks isn't inside."""
+
 _POINTER = "gitdir: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """A work tree, its private git directory and the directory it shares with its siblings."""
+    """A work tree, its private git directory and the directory it shares with its siblings.
+
+    `only_looks` marks every git process that is run here as one that looks.
+    """
 
     path: Path
     git_dir: Path
     common_dir: Path
+    only_looks: bool = False
 
     @property
     def is_linked(self) -> bool:
@@ -40,6 +47,7 @@ class Layout:
         timeout_s: float = DEFAULT_TIMEOUT_S,
     ) -> GitResult:
         """Run git in exactly this work tree; see `run_git`."""
+        name, _, value = LOOK.partition("=")
         return run_git(
             args,
             cwd=self.path,
@@ -47,7 +55,7 @@ class Layout:
             work_tree=self.path,
             check=check,
             input=input,
-            env=env,
+            env={**(env or {}), **({name: value} if self.only_looks else {})},
             timeout_s=timeout_s,
         )
 

@@ -7,6 +7,7 @@ worktree removes them, also where the commit of the worktree points at one of th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from lessor.git.command import run_git
@@ -23,7 +24,11 @@ def submodules(layout: Layout, index: Index) -> tuple[Layout, ...]:
         WorktreeError: One is there and can't be read.
     """
     paths = (layout.path / path for path in index.submodules)
-    return tuple(layout_of(path) for path in paths if (path / ".git").exists())
+    return tuple(
+        replace(layout_of(path), only_looks=layout.only_looks)
+        for path in paths
+        if (path / ".git").exists()
+    )
 
 
 def submodule_stores(git_dir: Path) -> Iterator[Path]:

@@ -3,6 +3,7 @@
 With `host`, `proctable` and `cgroup` this is where one system's own means are used. On Linux /proc
 is read; elsewhere psutil knows working directories, and where neither can be asked nobody knows.
 A process that belongs to another user can't be looked into: finding nobody proves nothing about it.
+Git processes of another look aren't inside: two cleanings would else keep each other from it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from lessor.runner.proctable import LINUX, PROC
+from lessor.git.layout import LOOK
+from lessor.runner.proctable import LINUX, PROC, has_environment
 
 _OCTAL = re.compile(r"\\([0-7]{3})")
 _MOUNT_POINT = 4  # the field of /proc/<pid>/mountinfo, counted from 0; see proc(5)
@@ -33,7 +35,8 @@ def occupants(directory: Path) -> tuple[str, ...] | None:
         mounts = _mounts(place)
     except OSError:
         return None
-    return (*(_named(pid) for pid in _inside(place)), *mounts)
+    inside = (pid for pid in _inside(place) if not has_environment(pid, LOOK))
+    return (*(_named(pid) for pid in inside), *mounts)
 
 
 def mount_points(mountinfo: str) -> Iterator[Path]:
