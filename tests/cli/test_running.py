@@ -95,6 +95,8 @@ def test_a_check_that_fails_on_the_base_stops_a_run_unless_it_is_to_go_on_anyway
     refused = person.run("do", "Five", "--", works)
     assert refused.code == 1
     assert "--anyway" in refused.err
+    assert "#1 stays in the queue; lessor cancel 1 takes it out." in refused.err
+    person.ok("cancel", "1")
     assert person.ok("do", "Five", "--anyway", "--", works).lines[-2].startswith("verified")
     person.add("Five more")
     assert person.run("run", "--", works).code == 1

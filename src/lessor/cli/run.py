@@ -15,6 +15,7 @@ from lessor.cli.phrases import next_lines, title_line
 from lessor.cli.results import changed_files
 from lessor.cli.text import Line, Piece, Tone
 from lessor.cli.times import lapse
+from lessor.errors import LessorError
 from lessor.model.task import NewTask, Task
 
 _AGENT_COMMAND = click.argument(
@@ -166,7 +167,13 @@ def do(
     )
     if invocation.for_people:
         write_lines([title_line(made.number, title, Piece(options.agent, Tone.NAME))])
-    code, _ = run_here(invocation, options)
+    try:
+        code, _ = run_here(invocation, options)
+    except LessorError as error:
+        rest = f"#{made.number} stays in the queue; lessor cancel {made.number} takes it out."
+        error.next_step = f"{error.next_step} {rest}".strip()
+        error.facts = {**error.facts, "number": made.number}
+        raise
     if invocation.for_people:
         write_lines(_ending(invocation, invocation.lessor.tasks.task(made.task)))
     return code
