@@ -9,14 +9,18 @@ from pathlib import Path
 import click
 
 from lessor.cli.invocation import Invocation
-from lessor.cli.options import Command, pass_invocation
+from lessor.cli.options import Command, pass_invocation, shared_options
 from lessor.cli.phrases import next_lines
 from lessor.cli.text import Line, Piece, Tone
 from lessor.errors import InvalidError
 from lessor.git.repository import Repository, find_repository
 
 
-@click.group("git", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    "git",
+    params=shared_options(),
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 def git() -> None:
     """Hooks of a repository that is pushed to."""
 
