@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -38,6 +39,19 @@ class SqliteRig:
         shutil.copy(self._template, folder / "lessor.db")
         return StoreUnderTest(self.kind, f"sqlite://{folder / 'lessor.db'}", ManualClock())
 
+    def uncover(self, tables: Sequence[str], indexes: Sequence[str]) -> None:
+        """Take out of every store to come what would forbid a wrong write by itself."""
+        template = StoreUnderTest(self.kind, f"sqlite://{self._template}", ManualClock())
+        for table in tables:
+            for (trigger,) in template.sql(
+                "SELECT name FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = :table",
+                table=table,
+            ):
+                template.sql(f"DROP TRIGGER {trigger}")
+        for index in indexes:
+            template.sql(f"DROP INDEX {index}")
+        template.close()
+
     def discard(self, store: StoreUnderTest) -> None:
         """Close the store and remove its file."""
         store.close()
@@ -67,6 +81,15 @@ class PostgresRig:
             "UPDATE test_clock SET now_ms = 1800000000000"
         )
         return store
+
+    def uncover(self, tables: Sequence[str], indexes: Sequence[str]) -> None:
+        """Take out of the database what would forbid a wrong write by itself."""
+        store = StoreUnderTest(self.kind, self._url, ManualClock())
+        for table in tables:
+            store.sql(f"ALTER TABLE {table} DISABLE TRIGGER USER")
+        for index in indexes:
+            store.sql(f"DROP INDEX {index}")
+        store.close()
 
     def discard(self, store: StoreUnderTest) -> None:
         """Close the connections."""

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
-from explore import explore
-from rig import PostgresRig, SqliteRig
+from explore import MORE, explore
+from rig import Rig
 
-from servers import Server
-
-
-@pytest.mark.timeout(0)
-def test_any_order_of_operations_on_sqlite() -> None:
-    rig = SqliteRig()
-    try:
-        explore(rig, examples=250)
-    finally:
-        rig.close()
+EXAMPLES = {"sqlite": 250, "postgres": 60}
 
 
 @pytest.mark.timeout(0)
-def test_any_order_of_operations_on_postgres(server: Server) -> None:
-    rig = PostgresRig(server)
-    try:
-        explore(rig, examples=60)
-    finally:
-        rig.close()
+@pytest.mark.parametrize("kind", EXAMPLES)
+def test_any_order_of_operations_is_as_specified(make_rig: Callable[[str], Rig], kind: str) -> None:
+    explore(make_rig(kind), examples=EXAMPLES[kind] * MORE)
