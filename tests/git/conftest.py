@@ -94,3 +94,16 @@ def submodule(main: Path, tmp_path: Path, git: Git) -> str:
     git(main, "submodule", "add", "-q", str(origin), "parts")
     git(main, "commit", "-q", "-m", "add parts")
     return "parts"
+
+
+@pytest.fixture
+def processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, git: Git) -> Callable[[], int]:
+    """Counts every start of git from now on."""
+    program = git(tmp_path, "--exec-path") + "/git"
+    log = tmp_path / "started"
+    wrapper = tmp_path / "bin" / "git"
+    wrapper.parent.mkdir()
+    wrapper.write_text(f"#!/bin/sh\necho x >> '{log}'\nexec {program} \"$@\"\n")
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{wrapper.parent}:{os.environ['PATH']}")
+    return lambda: len(log.read_text().split()) if log.exists() else 0

@@ -15,6 +15,7 @@ from lessor.git.changes import (
     commits_without_trailer,
     diff_summary,
     has_changes,
+    pushed_touches,
     touched_paths,
     touches,
 )
@@ -214,6 +215,32 @@ def test_looking_at_merges_leaves_no_objects(touched, commit, worktree: Path, ma
     before = git(main, "count-objects", "-v")
     assert "README" in touched("main~1")
     assert git(main, "count-objects", "-v") == before
+
+
+def test_a_push_of_many_commits_and_merges_is_judged_by_as_few_processes_as_one_of_one(
+    commit, worktree: Path, main: Path, git: Git, processes: Callable[[], int]
+):
+    """A process for each commit would make a large push wait for seconds, under the remote's locks."""
+
+    def started() -> int:
+        before = processes()
+        head = git(worktree, "rev-parse", "HEAD")
+        known = [git(main, "rev-parse", "main")]
+        here = processes()
+        assert pushed_touches(main / ".git", head, known=known, target=known[0], env={})
+        assert here > before
+        return processes() - here
+
+    (worktree / "file").write_text("first")
+    commit()
+    few = started()
+    for n in range(12):
+        (worktree / f"file{n}").write_text("x")
+        commit()
+        (main / f"theirs{n}").write_text("x")
+        commit(where=main)
+        git(worktree, "merge", "-q", "--no-edit", "main")
+    assert started() == few
 
 
 def test_a_missing_base_is_refused(main: Path, worktree: Path):

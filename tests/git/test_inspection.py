@@ -268,6 +268,46 @@ def test_half_a_rebase_with_a_clean_index_holds_work(look, worktree: Path, main:
     assert "rebase in progress" in found.reasons
 
 
+@pytest.mark.parametrize("how", ["rebase --apply", "am"])
+def test_half_a_rebase_by_patches_and_half_applied_mail_hold_work(
+    look, worktree: Path, main: Path, git: Git, how: str
+):
+    """Both wait in `rebase-apply`; the conflict is resolved and staged, and then put back."""
+    (main / "README").write_text("theirs\n")
+    git(main, "commit", "-q", "-am", "theirs")
+    (worktree / "README").write_text("ours\n")
+    git(worktree, "commit", "-q", "-am", "ours")
+    if how == "am":
+        mail = git(main, "format-patch", "--stdout", "-1", "main")
+        git(worktree, "am", "-q", "-3", check=False, stdin=f"{mail}\n".encode())
+    else:
+        git(worktree, "rebase", "-q", "--apply", "main", check=False)
+    git(worktree, "checkout", "-q", "-f", "HEAD", "--", "README")
+    assert git(worktree, "status", "--porcelain") == ""
+    found = look()
+    assert found.verdict is Verdict.HOLDS_WORK
+    assert "rebase in progress" in found.reasons
+
+
+def test_half_a_series_of_picks_with_a_clean_index_holds_work(
+    look, worktree: Path, main: Path, git: Git
+):
+    """Between two picks nothing is left but the list of what is still to do."""
+    for name in ("README", "new", "last"):
+        (main / name).write_text("theirs\n")
+        git(main, "add", "-A")
+        git(main, "commit", "-q", "-m", name)
+    (worktree / "new").write_text("ours\n")
+    git(worktree, "add", "new")
+    git(worktree, "commit", "-q", "-m", "ours")
+    git(worktree, "cherry-pick", "main~3..main", check=False)
+    git(worktree, "reset", "-q", "--hard")
+    marks = Path(git(worktree, "rev-parse", "--absolute-git-dir"))
+    assert not (marks / "CHERRY_PICK_HEAD").exists()
+    assert git(worktree, "status", "--porcelain") == ""
+    assert "cherry-pick in progress" in look().reasons
+
+
 def test_a_bisect_holds_work(look, worktree: Path, git: Git):
     git(worktree, "bisect", "start", "-q", "HEAD", "HEAD~1", check=False)
     assert "bisect in progress" in look().reasons
@@ -425,11 +465,12 @@ def test_a_missing_base_is_unknown(worktree: Path):
     assert found.verdict is Verdict.UNKNOWN
 
 
-def test_a_running_git_command_is_unknown(look, worktree: Path, git: Git):
-    Path(git(worktree, "rev-parse", "--git-path", "index.lock")).touch()
+@pytest.mark.parametrize("lock", ["index.lock", "HEAD.lock"])
+def test_a_running_git_command_is_unknown(look, worktree: Path, git: Git, lock: str):
+    Path(git(worktree, "rev-parse", "--git-path", lock)).touch()
     found = look()
     assert found.verdict is Verdict.UNKNOWN
-    assert "index.lock" in found.reasons[0]
+    assert lock in found.reasons[0]
 
 
 def test_a_missing_reflog_is_unknown(look, worktree: Path, git: Git):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,19 +27,6 @@ def judge(top: Path, made: list[Made]) -> list[Landing]:
 def top(tmp_path: Path, git: Git) -> Path:
     git(tmp_path, "init", "-q", "-b", "main", "many")
     return tmp_path / "many"
-
-
-@pytest.fixture
-def processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, git: Git) -> Callable[[], int]:
-    """Counts every start of git from now on."""
-    program = git(tmp_path, "--exec-path") + "/git"
-    log = tmp_path / "started"
-    wrapper = tmp_path / "bin" / "git"
-    wrapper.parent.mkdir()
-    wrapper.write_text(f"#!/bin/sh\necho x >> '{log}'\nexec {program} \"$@\"\n")
-    wrapper.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{wrapper.parent}:{os.environ['PATH']}")
-    return lambda: len(log.read_text().split()) if log.exists() else 0
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from lessor.errors import WorktreeError
+from lessor.clock import ManualClock
+from lessor.errors import GitError, WorktreeError
 from lessor.git.configuration import configure_worktree
 from lessor.git.repository import Repository, find_repository
 from lessor.git.worktree import add_worktree, list_worktrees
@@ -64,3 +67,38 @@ def test_a_bare_repository_stays_bare_and_its_other_worktrees_work(
 def test_the_main_worktree_is_not_configured(repo: Repository, main: Path):
     with pytest.raises(WorktreeError):
         configure_worktree(repo, main, {"user.name": "claude-1"})
+
+
+def test_the_shared_configuration_is_written_beside_somebody_elses_git(
+    repo: Repository, worktree: Path, main: Path, git: Git
+):
+    """A person's `git config` holds `config.lock` for a moment; git alone gives up at once."""
+    over = threading.Event()
+
+    def interfere() -> None:
+        while not over.is_set():
+            git(main, "config", "some.key", "some value", check=False)
+
+    others = [threading.Thread(target=interfere) for _ in range(3)]
+    for other in others:
+        other.start()
+    try:
+        for n in range(20):
+            git(main, "config", "--unset", "extensions.worktreeConfig", check=False)
+            configure_worktree(repo, worktree, {"user.name": f"claude-{n}"})
+    finally:
+        over.set()
+        for other in others:
+            other.join()
+    assert git(worktree, "config", "--worktree", "--get", "user.name") == "claude-19"
+    assert git(main, "config", "--get", "some.key") == "some value"
+
+
+def test_a_lock_that_a_dead_git_left_is_named(repo: Repository, worktree: Path, main: Path):
+    lock = main / ".git" / "config.lock"
+    lock.touch()
+    before = (main / ".git" / "config").read_bytes()
+    with pytest.raises(GitError, match=re.escape(str(lock))) as refused:
+        configure_worktree(repo, worktree, {"user.name": "claude-1"}, clock=ManualClock())
+    assert "remove that file" in refused.value.next_step
+    assert (main / ".git" / "config").read_bytes() == before

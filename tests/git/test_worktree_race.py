@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -111,9 +112,13 @@ def test_twenty_claims_at_once_make_twenty_worktrees(
 
 
 @pytest.mark.race
+@pytest.mark.parametrize("existing", [False, True])
 def test_of_many_claims_of_one_branch_one_gets_it(
-    with_origin: Path, repo: Repository, tmp_path: Path, git: Git
+    with_origin: Path, repo: Repository, tmp_path: Path, git: Git, existing: bool
 ):
+    """Git's own look for a branch that is checked out is no lock: alone it gave it to fifteen."""
+    if existing:
+        git(with_origin, "branch", "-q", "ai/one")
     done = together(
         ADD,
         [
@@ -127,6 +132,66 @@ def test_of_many_claims_of_one_branch_one_gets_it(
     assert len(holders) == 1
     assert head_commit(holders[0].path) == head_commit(with_origin)
     assert branches(with_origin, git) == {"main", "ai/one"}
+
+
+@pytest.mark.race
+@pytest.mark.parametrize(
+    "rival",
+    [
+        ["worktree", "prune", "--expire=now"],
+        ["pack-refs", "--all"],
+        ["config", "some.key", "some value"],
+    ],
+    ids=lambda rival: rival[0],
+)
+def test_claims_beside_somebody_elses_git_make_their_worktrees(
+    with_origin: Path, repo: Repository, tmp_path: Path, git: Git, rival: list[str]
+):
+    """A person or another tool runs git at the same time, and knows nothing of Lessor's lock."""
+    paths = [tmp_path / "trees" / f"{n}-1" for n in range(WORKERS)]
+    over = threading.Event()
+
+    def interfere() -> None:
+        while not over.is_set():
+            git(with_origin, *rival, check=False)
+
+    others = [threading.Thread(target=interfere) for _ in range(3)]
+    for other in others:
+        other.start()
+    try:
+        done = together(
+            ADD,
+            [[str(with_origin), str(path), f"ai/{n}-x", str(n)] for n, path in enumerate(paths)],
+        )
+    finally:
+        over.set()
+        for other in others:
+            other.join()
+    assert [code for code, _, _ in done] == [0] * WORKERS, [err for _, _, err in done]
+    assert {tree.path for tree in list_worktrees(repo)} == {with_origin, *paths}
+    assert branches(with_origin, git) == {"main", *(f"ai/{n}-x" for n in range(WORKERS))}
+    assert all(git(path, "status", "--porcelain") == "" for path in paths)
+
+
+@pytest.mark.race
+def test_large_checkouts_at_once_are_whole(
+    with_origin: Path, repo: Repository, tmp_path: Path, git: Git
+):
+    for n in range(1_000):
+        file = with_origin / f"part{n % 20}" / f"file{n}"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(f"{n}\n" * 20)
+    git(with_origin, "add", "-A")
+    git(with_origin, "commit", "-q", "-m", "many files")
+    git(with_origin, "push", "-q", "origin", "main")
+    paths = [tmp_path / "trees" / f"{n}-1" for n in range(WORKERS)]
+    done = together(
+        ADD,
+        [[str(with_origin), str(path), f"ai/{n}-x", str(n)] for n, path in enumerate(paths)],
+    )
+    assert [code for code, _, _ in done] == [0] * WORKERS, [err for _, _, err in done]
+    assert all(len(list(path.glob("part*/file*"))) == 1_000 for path in paths)
+    assert all(git(path, "status", "--porcelain") == "" for path in paths)
 
 
 @pytest.mark.race

@@ -42,6 +42,8 @@ __all__ = [
     "worktree_lock",
 ]
 
+_TRIES = 10
+
 
 def add_worktree(
     repo: Repository, *, path: Path, branch: str, base: str, task: str, epoch: int, reason: str
@@ -67,10 +69,9 @@ def add_worktree(
         if not pinned and read_ref(repo.common_dir, pin) != start:
             raise WorktreeError(f"{pin} is another commit than {base}.", base=base, ref=pin)
         existed = read_ref(repo.common_dir, f"{BRANCHES}{branch}") is not None
-        source = [branch] if existed else ["--no-track", "-b", branch, start]
         try:
             _free(repo, place, branch, task=task, epoch=epoch)
-            _make(repo, place, reason=making(reason), source=source)
+            _make_beside_others(repo, place, reason=making(reason), branch=branch, start=start)
             # From here on it is whole: a power cut before leaves half of the files, and nobody may
             # take what is missing for an agent's deletions.
             write_lock(layout_of(place).git_dir, reason)
@@ -206,6 +207,35 @@ def _free(repo: Repository, place: Path, branch: str, *, task: str, epoch: int) 
                 else "Detach its HEAD there first.",
                 holder=str(entry.path),
             )
+
+
+def _make_beside_others(
+    repo: Repository, place: Path, *, reason: str, branch: str, start: str
+) -> None:
+    """Make it, again where somebody's `git worktree prune` took the new entry for a dead one.
+
+    Between an entry's directory and the lock in it git's own prune deletes it (2.39: 8 of 20 failed),
+    and a prune by hand takes no lock of ours.
+    """
+    tries = 0
+    while True:
+        # After a first try the branch is there; git has taken the rest back.
+        there = read_ref(repo.common_dir, f"{BRANCHES}{branch}") is not None
+        source = [branch] if there else ["--no-track", "-b", branch, start]
+        try:
+            _make(repo, place, reason=reason, source=source)
+        except GitError as refused:
+            tries += 1
+            if tries == _TRIES or not _lost_its_entry(repo, refused):
+                raise
+        else:
+            return
+
+
+def _lost_its_entry(repo: Repository, refused: GitError) -> bool:
+    said = refused.facts.get("said")
+    entries = f"{repo.common_dir / 'worktrees'}{os.sep}"
+    return isinstance(said, list) and any(entries in str(line) for line in said)
 
 
 def _make(repo: Repository, place: Path, *, reason: str, source: Sequence[str]) -> None:
