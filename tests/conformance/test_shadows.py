@@ -189,3 +189,14 @@ def test_a_shadow_fades_where_nobody_lands(yard: Yard) -> None:
     yard.store.advance(SHADOW_MS)
     assert yard.claim_one().stand is None
     assert yard.store.sql("SELECT count(*) FROM shadow_scope") == [(0,)]
+
+
+def test_a_result_is_given_up_once_also_where_its_shadow_has_faded(yard: Yard) -> None:
+    grant = result(yard, "src")
+    yard.store.advance(SHADOW_MS)
+    yard.lessor.leases.sweep()
+    assert [one.shadowed for one in yard.lessor.landings.results()] == [False]
+    assert yard.lessor.landings.discarded(grant.task, reason="no")
+    assert not yard.lessor.landings.discarded(grant.task, reason="no")
+    assert yard.lessor.landings.results() == []
+    assert yard.kinds(grant.task).count("discarded") == 1

@@ -39,6 +39,7 @@ RECORDS: dict[str, tuple[str, ...]] = {
     "WaitRow": ("task_wait",),
     "FenceRefRow": ("put_fence_ref", "move_fence_ref", "fence_ref", "unclosed_fence_refs"),
     "StandingRow": ("branch_standings",),
+    "ResultRow": ("lock_result",),
     "IntentRow": ("intent", "task_intents", "unsettled_intents"),
 }
 

@@ -112,9 +112,10 @@ def _holder_text(why: Why, holder: Held, task: Task, *, now: int, brief: bool) -
         return f"{holder.agent} {verb}, epoch {holder.epoch}, {lapse(now - holder.since_ms)} so far"
     if why.cause is Cause.SHADOW:
         title = "" if brief else f" {holder.title}"
-        return (
-            f"waits for the result of #{holder.number}{title} to land ({paths_text(holder.paths)})"
-        )
+        paths = paths_text(holder.paths)
+        if not why.next_step.startswith("lessor land"):
+            return f"waits for #{holder.number}{title}, which isn't finished ({paths})"
+        return f"waits for the result of #{holder.number}{title} to land ({paths})"
     turn = "; its turn is reserved" if why.reserved else ""
     who = ", ".join(part for part in (paths_text(holder.paths), holder.agent) if part)
     title = "" if brief else f" {holder.title}"

@@ -125,7 +125,9 @@ def decide(
         if blocker is not None:
             parks.append(Park(task=candidate.task, lease=blocker))
             continue
-        ground = ground_of(candidate.shadows, unlanded, fresh=candidate.branch is None)
+        ground = ground_of(
+            candidate.shadows, unlanded, fresh=candidate.branch is None, task=candidate.task
+        )
         if ground.wait is not None:
             parks.append(Park(task=candidate.task, lease=ground.wait.lease, shadow=True))
             continue
@@ -159,14 +161,18 @@ class Ground:
     wait: Shadow | None = None
 
 
-def ground_of(shadows: Sequence[Shadow], unlanded: Unlanded, *, fresh: bool) -> Ground:
+def ground_of(
+    shadows: Sequence[Shadow], unlanded: Unlanded, *, fresh: bool, task: int = 0
+) -> Ground:
     """What the results that a task overlaps mean for it.
 
     Args:
+        task: its own; what was built on its earlier work waits for it, and never the other way.
         fresh: it has no branch yet. One that has, from an earlier epoch or by its own wish, goes on
             where that is: commits that exist can't begin on top of something. Landing finds out
             whether they fit.
     """
+    shadows = [shadow for shadow in shadows if task not in shadow.below]
     if not shadows or unlanded is Unlanded.IGNORE:
         return Ground()
     if unlanded is Unlanded.WAIT:

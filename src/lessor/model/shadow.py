@@ -3,6 +3,9 @@
 The lease ended with the result; the conflict lives until the branch is landed. So a finished result
 keeps a *shadow* on the paths that it had for writing. What overlaps exactly one such result begins
 on its commit; what overlaps several that don't contain one another waits until all but one landed.
+
+A task that asked a person and got no answer while its paths were held leaves one, too, where it has
+commits: its work is on its branch, and may go on there.
 """
 
 from __future__ import annotations
@@ -38,6 +41,17 @@ class Shadow:
     branch: str
     head: str
     below: tuple[int, ...] = ()
+
+
+def is_work(commit: str | None, *, base: str | None) -> bool:
+    """Whether there is something that could land.
+
+    Args:
+        commit: the last one, as it was reported with the result or with the question.
+        base: the one that the work began from, as it was reported or as the workspace's record has
+            it; None where neither says.
+    """
+    return bool(commit) and commit != base
 
 
 def foundation(shadows: Sequence[Shadow]) -> Shadow | None:

@@ -16,6 +16,7 @@ from lessor.git.lock import file_lock
 from lessor.git.refs import BRANCHES, landing_ref, put_ref, read_ref
 from lessor.git.replay import Replayed, replay
 from lessor.git.target import Target
+from lessor.model.lifecycle import is_terminal
 from lessor.model.task import Stage, Task, TaskId
 from lessor.runner.checks import Checks, how_it_ended
 from lessor.runner.desk import Desk
@@ -117,9 +118,9 @@ class Lander:
         """The task on whose result this one stands, while that hasn't landed."""
         landings, tasks = self._desk.lessor.landings, self._desk.lessor.tasks
         (result,) = landings.results(task=task.id) or (None,)
-        if result is None or result.on is None or not landings.results(task=result.on):
+        if result is None or result.on is None:
             return None
-        return tasks.task(result.on)
+        return tasks.task(result.on) if landings.results(task=result.on, unfinished=True) else None
 
     def _land(self, task: Task) -> Landing:
         if not self._desk.lessor.landings.results(task=task.id):
@@ -130,12 +131,7 @@ class Lander:
             )
         below = self._below(task)
         if below is not None:
-            return Landing(
-                task=task,
-                came=Came.WAITS,
-                text=f"stands on the result of #{below.number}, which has to land first",
-                step=f"lessor land {below.number} {task.number}",
-            )
+            return _waits(task, below)
         for _ in range(TRIES):
             landing = self._try(task)
             if landing is not None:
@@ -247,6 +243,15 @@ class Lander:
         one = there.get(task.id)
         text = f"{one.how}, in {one.commit[:7]}" if one else "landed before"
         return Landing(task=task, came=Came.THERE, text=text)
+
+
+def _waits(task: Task, below: Task) -> Landing:
+    text = f"stands on the result of #{below.number}, which has to land first"
+    step = f"lessor land {below.number} {task.number}"
+    if not is_terminal(below.state):
+        text = f"stands on the work of #{below.number}, which isn't finished"
+        step = f"lessor why {below.number}"
+    return Landing(task=task, came=Came.WAITS, text=text, step=step)
 
 
 def _is_in(task: Task) -> bool:

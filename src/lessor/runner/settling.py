@@ -41,7 +41,9 @@ def settle_landed(
 
     It asks git about all of them at once, and no remote.
     """
-    results = lessor.landings.results(repository=repository, most=most)
+    results = lessor.landings.results(repository=repository, unfinished=True, most=most)
+    # Of work that goes on, its shadow is all there is to end.
+    results = [result for result in results if result.finished or result.shadowed]
     tasks = [lessor.tasks.task(result.task) for result in results]
     found = [*_by_history(common_dir, tasks, target), *_cut_off(common_dir, tasks, target)]
     settled = {one.task.id: one for one in found}

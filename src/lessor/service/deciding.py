@@ -156,7 +156,7 @@ def _decide(
 
 
 _GIVES_UP = frozenset({TaskEvent.CANCEL, TaskEvent.BLOCK})
-_BESIDE = (LeaseKind.RESERVATION, LeaseKind.HOLD)
+_BESIDE = (LeaseKind.RESERVATION, LeaseKind.HOLD, LeaseKind.SHADOW)
 _EVENT = {
     TaskEvent.CANCEL: "cancelled",
     TaskEvent.BLOCK: "blocked",
@@ -176,7 +176,7 @@ def _move_still(
     facts: dict[str, str],
     fresh: bool,
 ) -> None:
-    """Move tasks that nobody holds, and end the turns reserved for them."""
+    """Move tasks that nobody holds, and end what was kept for them."""
     now = rows[0].now
     if event in _GIVES_UP:
         ids = pack(sorted({row.task_id for row in rows}))

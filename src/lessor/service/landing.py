@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 from lessor.errors import NotFoundError
 from lessor.model.lease import LeaseEnd
+from lessor.model.lifecycle import TaskState
 from lessor.model.task import Stage, TaskId
 from lessor.service.claims import Claims
 from lessor.service.naming import Naming
-from lessor.service.rows import pack_facts, unpack
+from lessor.service.rows import ResultRow, pack_facts, unpack
 from lessor.service.wording import LONGEST_TEXT, check_note, check_text
 from lessor.store import Row, Store, Transaction
 
@@ -29,6 +30,7 @@ class Unlanded:
         below: all tasks on whose results it stands, the nearest first.
         trouble: why it couldn't land when that was tried last; a person has to see to it.
         shadowed: whether its shadow still lies on its paths.
+        finished: whether its task is done; else it is the work of one that asked a person.
     """
 
     task: TaskId
@@ -38,6 +40,7 @@ class Unlanded:
     below: tuple[TaskId, ...]
     trouble: str | None
     shadowed: bool
+    finished: bool = True
 
 
 class Landings:
@@ -49,13 +52,23 @@ class Landings:
         self._claims = claims
 
     def results(
-        self, *, repository: str | None = None, task: str | None = None, most: int = MOST_RESULTS
+        self,
+        *,
+        repository: str | None = None,
+        task: str | None = None,
+        unfinished: bool = False,
+        most: int = MOST_RESULTS,
     ) -> list[Unlanded]:
-        """Results that haven't landed, oldest first: of a repository, of a task, or all."""
+        """Results that haven't landed, oldest first: of a repository, of a task, or all.
+
+        Args:
+            unfinished: also the work of tasks that asked a person: it casts a shadow and can't land.
+        """
         rows = self._store.read(
             "results",
             repository_id=0 if repository is None else self._naming.repository_row(repository),
             task_id=0 if task is None else self._naming.task_row(task),
+            unfinished=int(unfinished),
             most=most,
         )
         return [self._record(row) for row in rows]
@@ -74,12 +87,13 @@ class Landings:
         check_note(how, "how")
 
         def rule(tx: Transaction) -> bool:
-            row, lease, landed = self._locked(tx, task)
-            if landed is not None:
+            known = self._locked(tx, task)
+            if known.landed is not None:
                 return False
-            tx.rows("set_result", task_id=row, landed=commit, target=target, trouble=None)
-            tx.rows("set_stage", task_id=row, stage=Stage.LANDED)
-            self._lift(tx, row, lease, LeaseEnd.LANDED, commit=commit, target=target, how=how)
+            tx.rows("set_result", task_id=known.task_id, landed=commit, target=target, trouble=None)
+            if known.status == TaskState.SUCCEEDED:
+                tx.rows("set_stage", task_id=known.task_id, stage=Stage.LANDED)
+            self._lift(tx, known, LeaseEnd.LANDED, commit=commit, target=target, how=how)
             return True
 
         return self._changed(self._store.write(rule))
@@ -95,11 +109,11 @@ class Landings:
         check_note(reason, "reason")
 
         def rule(tx: Transaction) -> bool:
-            row, lease, landed = self._locked(tx, task)
-            known = tx.rows("lock_result", task_id=row)[0][7] == LeaseEnd.DISCARDED
-            if landed is not None or known:
+            known = self._locked(tx, task)
+            if known.landed is not None or known.given_up:
                 return False
-            self._lift(tx, row, lease, LeaseEnd.DISCARDED, reason=reason)
+            tx.rows("give_up_result", task_id=known.task_id)
+            self._lift(tx, known, LeaseEnd.DISCARDED, reason=reason)
             return True
 
         return self._changed(self._store.write(rule))
@@ -113,26 +127,27 @@ class Landings:
         check_text(trouble, "trouble", longest=LONGEST_TEXT, empty=False)
 
         def rule(tx: Transaction) -> None:
-            row, _, landed = self._locked(tx, task)
-            if landed is None and tx.rows("lock_result", task_id=row)[0][6] != trouble:
-                tx.rows("set_result", task_id=row, landed=None, target=None, trouble=trouble)
-                self._note(tx, row, "landing_refused", trouble=trouble)
+            known = self._locked(tx, task)
+            if known.landed is None and known.trouble != trouble:
+                tx.rows(
+                    "set_result", task_id=known.task_id, landed=None, target=None, trouble=trouble
+                )
+                self._note(tx, known.task_id, "landing_refused", trouble=trouble)
 
         self._store.write(rule)
 
-    def _locked(self, tx: Transaction, task: str) -> tuple[int, int, str | None]:
+    def _locked(self, tx: Transaction, task: str) -> ResultRow:
         found = tx.rows("lock_result", task_id=self._naming.task_row(task))
         if not found:
             raise NotFoundError(
                 f"{task} has no result that could land.", next_step="List the tasks: lessor list."
             )
-        row, _, _, lease, landed, _, _, _ = found[0]
-        return int(row), int(lease), landed
+        return ResultRow._make(found[0])
 
-    def _lift(self, tx: Transaction, row: int, lease: int, end: LeaseEnd, **facts: str) -> None:
+    def _lift(self, tx: Transaction, known: ResultRow, end: LeaseEnd, **facts: str) -> None:
         # A shadow that faded before has ended by itself.
-        tx.rows("lift_shadow", lease_id=lease, reason=end)
-        self._note(tx, row, end, **facts)
+        tx.rows("lift_shadow", lease_id=known.lease_id, reason=end)
+        self._note(tx, known.task_id, end, **facts)
 
     @staticmethod
     def _note(tx: Transaction, row: int, kind: str, **facts: str) -> None:
@@ -144,7 +159,7 @@ class Landings:
         return changed
 
     def _record(self, row: Row) -> Unlanded:
-        task, _, _, branch, head, below, trouble, ended_ms, on = row
+        task, _, _, branch, head, below, trouble, ended_ms, finished, on = row
         name = self._naming.task
         return Unlanded(
             task=name(task),
@@ -154,4 +169,5 @@ class Landings:
             below=tuple(name(one) for one in unpack(below)),
             trouble=trouble,
             shadowed=ended_ms is None,
+            finished=bool(finished),
         )

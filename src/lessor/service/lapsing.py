@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from lessor.model.lease import LeaseEnd, LeaseKind
@@ -10,6 +10,7 @@ from lessor.model.lifecycle import TaskEvent, TaskState, is_terminal, next_state
 from lessor.model.recovery import EndedLease, RecoveryRule, decide_recovery, is_charged
 from lessor.model.task import AD_HOC, Effects
 from lessor.service.rows import FreedRow, LapsedRow, LockedRow, pack, pack_facts
+from lessor.service.shadows import cast_left
 from lessor.store import Transaction
 
 REWOUND = "rewound"
@@ -20,23 +21,32 @@ def end_lapsed(tx: Transaction, rows: Sequence[LapsedRow]) -> list[int]:
     """End leases that this transaction found run out and locked; the tasks' rows.
 
     A lease whose holder is proved gone (`proof`) spends no attempt, nor does one of a store that was
-    rewound. A hold, a reserved turn or a shadow frees its paths, and its task stays where it is.
+    rewound. A hold, a reserved turn or a shadow frees its paths, and its task stays where it is; a
+    hold leaves a shadow where there are commits.
     """
     leases = [row for row in rows if row.kind == LeaseKind.LEASE]
     beside = [row for row in rows if row.kind != LeaseKind.LEASE]
     at_ms = max(row.now for row in rows)
     ends = [*(_end(row) for row in leases), *(_plain_end(row) for row in beside)]
     tx.rows("end_leases", rows=pack(ends), at_ms=at_ms)
+    left = cast_left(
+        tx, [row.lease_id for row in beside if row.kind == LeaseKind.HOLD], at_ms=at_ms
+    )
     freed = [FreedRow(row.lease_id, row.task_id, row.epoch, row.kind, at_ms) for row in beside]
-    tell_freed(tx, freed, reason=LeaseEnd.LAPSED)
+    tell_freed(tx, freed, reason=LeaseEnd.LAPSED, left=left)
     return [row.task_id for row in leases]
 
 
-def tell_freed(tx: Transaction, rows: Sequence[FreedRow], *, reason: LeaseEnd) -> None:
+def tell_freed(
+    tx: Transaction, rows: Sequence[FreedRow], *, reason: LeaseEnd, left: Collection[int] = ()
+) -> None:
     """Record that paths were freed which a hold, a reserved turn or a shadow kept for a task.
 
     Where the task's own event of that moment says so (it was claimed, cancelled, blocked or
     amended), there is no other.
+
+    Args:
+        left: the holds that left a shadow.
     """
     if rows:
         told = [
@@ -44,7 +54,11 @@ def tell_freed(tx: Transaction, rows: Sequence[FreedRow], *, reason: LeaseEnd) -
                 "lease_id": row.lease_id,
                 "task_id": row.task_id,
                 "epoch": row.epoch,
-                "facts": pack_facts(kind=row.kind, reason=reason),
+                "facts": pack_facts(
+                    kind=row.kind,
+                    reason=reason,
+                    **({"left": LeaseKind.SHADOW} if row.lease_id in left else {}),
+                ),
             }
             for row in rows
         ]

@@ -126,6 +126,17 @@ class RepositoryRow(NamedTuple):
     unlanded: str
 
 
+class ResultRow(NamedTuple):
+    """lock_result."""
+
+    task_id: int
+    status: str
+    lease_id: int
+    landed: str | None
+    trouble: str | None
+    given_up: int
+
+
 class CompletedRow(NamedTuple):
     """complete_leases: a row for each item whose task had a lease at that epoch."""
 

@@ -1,15 +1,17 @@
-"""Results that haven't landed, as a claim meets them, and as a completion leaves them."""
+"""Results that haven't landed, as a claim meets them, and as a completion or a question leaves them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from lessor.model.grant import Result
 from lessor.model.scope import Mode, conflicts
-from lessor.model.shadow import SHADOW_MS, Shadow
+from lessor.model.shadow import SHADOW_MS, Shadow, is_work
 from lessor.service.blockers import MOST_PAIRS, stored_scope
+from lessor.service.results import read_result
 from lessor.service.rows import pack, unpack
-from lessor.store import Call, Row
+from lessor.store import Call, Row, Transaction
 
 Read = Callable[..., list[Row]]
 
@@ -60,13 +62,36 @@ def cast_shadows(items: Iterable[tuple[Mapping[str, object], Result]]) -> list[C
             "epoch": row["epoch"],
             "digest": row["digest"],
             "head": result.commit,
+            "held": None,
         }
         for row, result in items
-        if is_work(result)
+        if is_work(result.commit, base=result.base)
     ]
-    return [("cast_shadows", {"rows": pack(rows), "ttl_ms": SHADOW_MS})] if rows else []
+    return [_cast(rows, at_ms=None)] if rows else []
 
 
-def is_work(result: Result) -> bool:
-    """Whether a result has something that could land."""
-    return bool(result.commit) and result.commit != result.base
+def cast_left(tx: Transaction, holds: Sequence[int], *, at_ms: int) -> set[int]:
+    """Leave the shadows of holds that ran out where there are commits; the holds that left one.
+
+    What there is, the question's own record says: the commit that was reported with it. Where it
+    doesn't say what that began from, the workspace's record does. No branch is looked at.
+    """
+    if not holds:
+        return set()
+    rows = []
+    for hold, task, epoch, digest, packed, base in tx.rows(
+        "asked_results", holds=pack(list(holds))
+    ):
+        result = read_result(packed)
+        if is_work(result.commit, base=result.base or base):
+            row = {"task_id": task, "epoch": epoch, "digest": digest, "head": result.commit}
+            rows.append({**row, "held": hold})
+    if not rows:
+        return set()
+    name, values = _cast(rows, at_ms=at_ms)
+    cast = {(task, epoch) for task, epoch in tx.rows(name, **values)}
+    return {int(row["held"]) for row in rows if (row["task_id"], row["epoch"]) in cast}
+
+
+def _cast(rows: Sequence[Mapping[str, Any]], *, at_ms: int | None) -> Call:
+    return "cast_shadows", {"rows": pack(rows), "ttl_ms": SHADOW_MS, "at_ms": at_ms}

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from lessor.errors import NotFoundError
-from lessor.model.claiming import Ground, ground_of
 from lessor.model.lease import LeaseKind
 from lessor.model.lifecycle import TaskState, is_terminal
 from lessor.model.scope import Scope, conflicts
-from lessor.model.shadow import Unlanded
 from lessor.model.waiting import Cause, Why
 from lessor.service.blockers import MOST_PAIRS, stored_scope
+from lessor.service.grounds import awaited_landing, ground_for, ground_text
 from lessor.service.naming import Naming
 from lessor.service.publish_rows import IntentRow
 from lessor.service.rows import LeaseRow, TaskRow, WaitRow, WorkerRow, pack, unpack
 from lessor.service.scopes import conflicting, held_by
-from lessor.service.shadows import find_shadows
 from lessor.store import Store
 
 _CAUSES = {
@@ -200,7 +198,7 @@ def _held(store: Store, naming: Naming, wait: WaitRow, task: TaskRow) -> Why | N
     if blocker is not None:
         return _behind(store, naming, wait, task, mine, blocker)
     if parked is None:
-        ground = _ground(store, wait, task)
+        ground = ground_for(store, wait, task)
         lease = None if ground.wait is None else _lease(store, ground.wait.lease)
         return None if lease is None else _unlanded(store, naming, wait, task, lease)
     what = f"the push of #{parked.number}"
@@ -236,42 +234,19 @@ def _blocker(store: Store, wait: WaitRow, task: TaskRow, mine: Sequence[Scope]) 
     return None
 
 
-def _ground(store: Store, wait: WaitRow, task: TaskRow) -> Ground:
-    """Where the next claim would have the task begin, as far as results go that haven't landed."""
-    if not wait.repository_id:
-        return Ground()
-    unlanded = Unlanded(store.read("repository_by_id", repository_id=wait.repository_id)[0][7])
-    if unlanded is Unlanded.IGNORE:
-        return Ground()
-    shadows = find_shadows(store.read, [task.id]).get(task.id, ())
-    return ground_of(shadows, unlanded, fresh=task.branch is None)
-
-
 def _unlanded(store: Store, naming: Naming, wait: WaitRow, task: TaskRow, lease: LeaseRow) -> Why:
-    """The task waits for a result to land; `lease` is its shadow's."""
-    shadows = find_shadows(store.read, [task.id]).get(task.id, ())
     mine = _scopes(store.read("task_scopes", tasks=pack([task.id])))
-    theirs = [
-        stored_scope(key, mode, pattern, text=text)
-        for _, _, text, key, mode, pattern in store.read("shadow_scopes", leases=pack([lease.id]))
-    ]
-    pairs = [(a.text, b.text) for a in mine for b in theirs if conflicts(a, b)][:20]
-    paths = ", ".join(sorted({b for _, b in pairs})[:3])
-    others = len({shadow.lease for shadow in shadows} - {lease.id})
-    why = ""
-    if others:
-        why = f"; {others} more {'lies' if others == 1 else 'lie'} on its paths, and none contains the others"
-    hours = max(0, lease.max_until_ms - wait.now) // 3_600_000
+    found = awaited_landing(store, wait, task, mine, lease)
     return _answer(
         naming,
         wait,
         task,
         Cause.SHADOW,
-        f"waits for the result of #{lease.number} {lease.title} to land ({paths}){why}; {hours} h at the latest.",
-        holder=held_by(naming, lease, [scope.text for scope in theirs][:50]),
-        overlaps=tuple(pairs),
+        found.sentence,
+        holder=held_by(naming, lease, found.paths[:50]),
+        overlaps=found.overlaps,
         at_ms=lease.max_until_ms,
-        next_step=f"lessor land {lease.number}",
+        next_step=found.step,
     )
 
 
@@ -364,11 +339,7 @@ def _ready(store: Store, naming: Naming, wait: WaitRow, task: TaskRow) -> Why | 
             task_id=task.id,
         )[0][0]
     )
-    stand = _ground(store, wait, task).stand
-    ground = ""
-    if stand is not None:
-        number = TaskRow._make(store.read("tasks", tasks=pack([stand.task]))[0]).number
-        ground = f"; it begins on top of the result of #{number}, which hasn't landed"
+    ground = ground_text(store, ground_for(store, wait, task))
     sentence = (
         f"is next in line{ground}." if before == 0 else f"is ready; {before} go before it{ground}."
     )

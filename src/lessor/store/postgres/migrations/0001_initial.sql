@@ -269,7 +269,8 @@ CREATE UNIQUE INDEX scope_one_writer_per_key ON lessor.scope (repository_id, key
   WHERE mode = 'w' AND pattern IS NULL AND reserved_rank IS NULL;
 
 -- Results that have a commit, and whether they landed: the shadow of each is the lease here, for as long as
--- that hasn't ended. `landed` is the commit on `target` that has it, `trouble` why it can't land. `below` are the tasks on whose results it stands, the nearest first.
+-- that hasn't ended. `landed` is the commit on `target` that has it, `trouble` why it can't
+-- land, `given_up` that a person doesn't want it. `below` are the tasks on whose results it stands, the nearest first.
 CREATE TABLE lessor.unlanded (
   task_id bigint PRIMARY KEY REFERENCES lessor.task (id),
   repository_id bigint NOT NULL,
@@ -280,7 +281,8 @@ CREATE TABLE lessor.unlanded (
   below text COLLATE "C" NOT NULL,
   trouble text COLLATE "C",
   target text COLLATE "C",
-  landed text COLLATE "C"
+  landed text COLLATE "C",
+  given_up smallint NOT NULL DEFAULT 0 CHECK (given_up IN (0, 1))
 );
 CREATE INDEX unlanded_branch ON lessor.unlanded (repository_id, branch) WHERE landed IS NULL;
 

@@ -281,7 +281,8 @@ BEFORE UPDATE OF repository_id, key, key_end, mode, pattern, ancestors, reserved
 BEGIN SELECT RAISE(ABORT, 'scope_keeps_its_path'); END;
 
 -- Results that have a commit, and whether they landed: the shadow of each is the lease here, for as long as
--- that hasn't ended. `landed` is the commit on `target` that has it, `trouble` why it can't land. `below` are the tasks on whose results it stands, the nearest first.
+-- that hasn't ended. `landed` is the commit on `target` that has it, `trouble` why it can't
+-- land, `given_up` that a person doesn't want it. `below` are the tasks on whose results it stands, the nearest first.
 CREATE TABLE unlanded (
   task_id INTEGER PRIMARY KEY REFERENCES task (id),
   repository_id INTEGER NOT NULL,
@@ -292,7 +293,8 @@ CREATE TABLE unlanded (
   below TEXT NOT NULL CHECK (json_valid(below)),
   trouble TEXT,
   target TEXT,
-  landed TEXT
+  landed TEXT,
+  given_up INTEGER NOT NULL DEFAULT 0 CHECK (given_up IN (0, 1))
 ) STRICT;
 CREATE INDEX unlanded_branch ON unlanded (repository_id, branch) WHERE landed IS NULL;
 
