@@ -4,8 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 INSTALLED := $(VENV)/.installed
+SECONDS := 60
+STORE := sqlite
+SEED :=
 
-.PHONY: run test check lint types layers wheel bench clean
+.PHONY: run test check lint types layers torture torture-smoke wheel bench clean
 
 run: $(INSTALLED)  ## watch three agents work side by side; one is killed, one is frozen
 	$(BIN)/lessor demo
@@ -16,8 +19,8 @@ test: $(STAMP)  ## all tests, on SQLite and on a PostgreSQL out of a wheel
 check: lint types layers test wheel  ## what has to hold before a change lands
 
 lint: $(STAMP)
-	$(BIN)/ruff check src tests benchmarks scripts/make-docs
-	$(BIN)/ruff format --check src tests benchmarks scripts/make-docs scripts/main-job scripts/main-job-agent
+	$(BIN)/ruff check src tests benchmarks torture torture/run scripts/make-docs
+	$(BIN)/ruff format --check src tests benchmarks torture torture/run scripts/make-docs scripts/main-job scripts/main-job-agent
 
 types: $(STAMP)
 	$(BIN)/mypy
@@ -27,6 +30,13 @@ layers: $(STAMP)
 
 wheel: $(STAMP)  ## the built wheel passes the demo in a fresh environment
 	./scripts/wheel-demo $(BIN)/python
+
+torture: $(STAMP)  ## real processes and real faults: SECONDS=3600 STORE=postgres SEED=1
+	$(BIN)/python torture/run --seconds $(SECONDS) --store $(STORE) $(if $(SEED),--seed $(SEED))
+
+torture-smoke: $(STAMP)  ## the same for two minutes, on both stores
+	$(BIN)/python torture/run --seconds 40 --store sqlite
+	$(BIN)/python torture/run --seconds 40 --store postgres
 
 bench: $(STAMP)  ## one JSON line a benchmark
 	@for name in postgres sqlite growth; do $(BIN)/python -W ignore benchmarks/$$name.py; done

@@ -1,0 +1,308 @@
+"""Starts the workers of a run, replaces those that died, and does to all of them what a seed says."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from random import Random
+
+from lessor.clock import SystemClock
+from torture.log import Log, boottime_ns
+from torture.place import Place
+from torture.worker import Orders
+
+ROOT = Path(__file__).resolve().parents[1]
+TICK_MS = 20
+BLOW_EVERY_MS = 700
+FAILOVER_EVERY_MS = 20_000
+LONGEST_STOP_MS = 45_000
+WEIGHTS = {
+    "stop": 5,
+    "kill": 4,
+    "midcall": 4,
+    "net": 5,
+    "partition": 3,
+    "git": 2,
+    "full": 1,
+    "clock": 2,
+}
+
+
+@dataclass(slots=True, kw_only=True)
+class Running:
+    """A worker's process."""
+
+    name: str
+    place: int
+    process: subprocess.Popen[bytes]
+    errors: Path
+    stopped: bool = False
+    doomed_at: int = 0
+
+
+class Nemesis:
+    """The workers and what befalls them.
+
+    Attributes:
+        counts: what was done, by kind.
+        stuck: workers that had to be killed at the end, as they answered nobody.
+        broken: workers that ended by themselves, with their last words.
+    """
+
+    def __init__(self, place: Place, rng: Random, *, workers: int, ttl_ms: int) -> None:
+        self.place = place
+        self.counts: Counter[str] = Counter()
+        self.stuck: list[str] = []
+        self.broken: list[str] = []
+        self._rng = rng
+        self._ttl_ms = ttl_ms
+        self._clock = SystemClock()
+        self._log = Log(place.logs / "nemesis.jsonl", begin="nemesis")
+        self._later: list[tuple[int, int, Callable[[], None]]] = []
+        self._order = itertools.count()
+        self._numbers = itertools.count()
+        self._plain, self._fenced = place.repositories()
+        self._next_failover = 0
+        self._failing: threading.Thread | None = None
+        self._running = [self._start(n) for n in range(workers)]
+
+    def run(self, until_ms: int, tell: Callable[[], None]) -> None:
+        """Strike until the boot clock says so; `tell` is called at each tick."""
+        next_blow = self._clock.boottime_ms() + 2 * BLOW_EVERY_MS
+        self._next_failover = self._clock.boottime_ms() + FAILOVER_EVERY_MS // 2
+        while (now := self._clock.boottime_ms()) < until_ms:
+            self._do_what_is_due(now)
+            self._replace_the_dead()
+            if now >= next_blow:
+                self._strike()
+                next_blow = now + self._rng.randrange(BLOW_EVERY_MS // 3, BLOW_EVERY_MS * 5 // 3)
+            self._fail_over(now)
+            tell()
+            self._clock.wait(TICK_MS)
+
+    def calm(self) -> None:
+        """End every fault, and let the workers end; none of them gives anything back."""
+        self._do_what_is_due(2**62)
+        if self._failing is not None:
+            self._failing.join()
+        if self.place.proxy is not None:
+            self.place.proxy.calm()
+        for one in self._running:
+            one.process.send_signal(signal.SIGTERM)
+        latest = self._clock.boottime_ms() + LONGEST_STOP_MS
+        for one in self._running:
+            left = max(0.1, (latest - self._clock.boottime_ms()) / 1000)
+            try:
+                one.process.wait(left)
+            except subprocess.TimeoutExpired:
+                self.stuck.append(one.name)
+                one.process.kill()
+                one.process.wait()
+            self._judge(one)
+
+    def kill_all(self) -> None:
+        """Whatever happens, nothing of this stays."""
+        for one in self._running:
+            if one.process.poll() is None:
+                one.process.kill()
+                one.process.wait()
+
+    def _start(self, place: int) -> Running:
+        name = f"w{next(self._numbers):04}"
+        orders = Orders(
+            url=self.place.url(place),
+            log=str(self.place.logs / f"{name}.jsonl"),
+            seed=self._rng.randrange(2**32),
+            agent=f"agent-{place}",
+            ttl_ms=self._ttl_ms,
+            careless=self._rng.random() < 0.4,
+            plain=self._plain,
+            fenced=self._fenced,
+            clone=str(self.place.state / f"clone-{place}"),
+            remote=str(self.place.remote.folder) if self.place.remote else "",
+        )
+        errors = self.place.folder / f"{name}.err"
+        with errors.open("wb") as out:
+            process = subprocess.Popen(
+                [
+                    *self.place.prefix(place),
+                    sys.executable,
+                    "-m",
+                    "torture.worker",
+                    json.dumps(asdict(orders)),
+                ],
+                stderr=out,
+                cwd=ROOT,
+                env={**os.environ, **self.place.env()},
+            )
+        return Running(name=name, place=place, process=process, errors=errors)
+
+    def _replace_the_dead(self) -> None:
+        for place, one in enumerate(self._running):
+            if one.process.poll() is None:
+                continue
+            if one.doomed_at:
+                self._note("midcall", since=one.doomed_at, who=one.name)
+            else:
+                self._judge(one)
+            self._running[place] = self._start(one.place)
+
+    def _judge(self, one: Running) -> None:
+        code = one.process.poll()
+        if code not in {0, -signal.SIGKILL, -signal.SIGALRM, -signal.SIGTERM}:
+            words = one.errors.read_text(encoding="utf-8", errors="replace").strip()
+            self.broken.append(f"{one.name} ended with {code}: {words[-600:]}")
+
+    def _strike(self) -> None:
+        kinds = sorted(self.place.faults & WEIGHTS.keys())
+        if not kinds:
+            return
+        kind = self._rng.choices(kinds, weights=[WEIGHTS[kind] for kind in kinds])[0]
+        getattr(self, f"_do_{kind}")()
+
+    def _do_stop(self) -> None:
+        one = self._rng.choice(self._running)
+        if one.stopped or one.process.poll() is not None:
+            return
+        one.stopped = True
+        one.process.send_signal(signal.SIGSTOP)
+        since = boottime_ns()
+
+        def resume() -> None:
+            one.stopped = False
+            one.process.send_signal(signal.SIGCONT)
+            self._note("stop", since=since, who=one.name)
+
+        self._in(self._time(0.1, 2.2 if self._rng.random() < 0.7 else 0.6), resume)
+
+    def _do_kill(self) -> None:
+        one = self._rng.choice(self._running)
+        if one.process.poll() is None and not one.doomed_at:
+            since = boottime_ns()
+            one.process.kill()
+            one.process.wait()
+            self._note("kill", since=since, who=one.name)
+            place = self._running.index(one)
+            self._running[place] = self._start(one.place)
+
+    def _do_midcall(self) -> None:
+        one = self._rng.choice(self._running)
+        if one.process.poll() is None and not one.doomed_at and not one.stopped:
+            one.doomed_at = boottime_ns()
+            one.process.send_signal(signal.SIGUSR1)
+
+    def _do_net(self) -> None:
+        proxy = self.place.proxy
+        if proxy is None:
+            return
+        kind, since = (
+            self._rng.choice(("cut", "swallow", "silence", "deafen", "delay")),
+            boottime_ns(),
+        )
+        seconds = self._time(0.2, 1.5) / 1000
+        if kind == "cut":
+            proxy.cut()
+        elif kind == "swallow":
+            proxy.swallow()
+        elif kind == "silence":
+            proxy.silence(seconds)
+        elif kind == "deafen":
+            proxy.deafen(seconds)
+            if self._rng.random() < 0.5:
+                self._in(int(seconds * 900), proxy.cut)
+        else:
+            proxy.delay(self._rng.random() * 0.2, seconds)
+        self._note(f"net {kind}", since=since)
+
+    def _do_partition(self) -> None:
+        host = self._rng.choice(self.place.hosts)
+        since = boottime_ns()
+        host.set_link(up=False)
+
+        def join() -> None:
+            host.set_link(up=True)
+            self._note("partition", since=since, who=host.name)
+
+        self._in(self._time(0.2, 1.7), join)
+
+    def _do_git(self) -> None:
+        remote = self.place.remote
+        if remote is None:
+            return
+        since = boottime_ns()
+        remote.slow(self._time(0.2, 1.4) / 1000)
+
+        def end() -> None:
+            remote.slow(0)
+            self._note("git slow", since=since)
+
+        self._in(self._time(0.3, 1.5), end)
+
+    def _do_full(self) -> None:
+        disk = self.place.disk
+        if disk is None:
+            return
+        since = boottime_ns()
+        disk.fill()
+
+        def end() -> None:
+            disk.empty()
+            self._note("full", since=since)
+
+        self._in(self._time(0.2, 0.8), end)
+
+    def _do_clock(self) -> None:
+        clock = self.place.clock
+        if clock is None:
+            return
+        since, by_ms = boottime_ns(), self._rng.choice((-1, 1)) * self._time(0.1, 1.5)
+        clock.step(by_ms)
+        # Set back, the store's clock stands until the wall clock has caught up with what it had read.
+        self._log.note(fault="clock", **{"from": since}, until=since + max(0, -by_ms) * 1_000_000)
+        self.counts["clock"] += 1
+
+    def _fail_over(self, now: int) -> None:
+        cluster = self.place.cluster
+        if "failover" not in self.place.faults or cluster is None or now < self._next_failover:
+            return
+        if self._failing is not None and self._failing.is_alive():
+            return
+        self._next_failover = now + self._rng.randrange(
+            FAILOVER_EVERY_MS // 2, FAILOVER_EVERY_MS * 3 // 2
+        )
+
+        def fail_over() -> None:
+            if cluster.has_standby:
+                since = boottime_ns()
+                self.place.fail_over()
+                self._note("failover", since=since)
+            cluster.build_standby()
+
+        self._failing = threading.Thread(target=fail_over)
+        self._failing.start()
+
+    def _note(self, kind: str, *, since: int, who: str = "") -> None:
+        self._log.note(fault=kind, **{"from": since}, who=who)
+        self.counts[kind] += 1
+
+    def _time(self, low: float, high: float) -> int:
+        """A duration in milliseconds, between so many terms."""
+        return int(self._ttl_ms * (low + (high - low) * self._rng.random()))
+
+    def _in(self, milliseconds: int, action: Callable[[], None]) -> None:
+        due = self._clock.boottime_ms() + milliseconds
+        heapq.heappush(self._later, (due, next(self._order), action))
+
+    def _do_what_is_due(self, now: int) -> None:
+        while self._later and self._later[0][0] <= now:
+            heapq.heappop(self._later)[2]()
