@@ -246,6 +246,20 @@ def test_the_next_push_goes_on_from_where_the_fence_is(yard: Yard) -> None:
     announce(yard, grant, replace(FENCED, fence=C, next_fence=A))
 
 
+def test_a_slower_process_of_the_holder_never_takes_the_fence_back(yard: Yard) -> None:
+    fenced(yard)
+    grant = yard.running("src")
+    ready(yard, grant)
+    number = announce(yard, grant, FENCED)
+    intents, fences = yard.lessor.intents, yard.lessor.fences
+    intents.settle(grant.holder, number, Outcome.DONE, fence=D)
+    intents.settle(grant.holder, number, Outcome.DONE, fence=C)
+    assert fences.opened(grant.holder, remote="origin", oid=B).oid == D
+    known = fences.at(grant.lease, "origin")
+    assert known is not None
+    assert known.oid == D
+
+
 def test_paths_stay_taken_while_nobody_knows_what_became_of_a_push(yard: Yard) -> None:
     grant = yard.running("src")
     number = announce(yard, grant)

@@ -8,11 +8,11 @@ import pytest
 
 from lessor.errors import GitError, RemoteUnreachableError
 from lessor.git.fence import (
+    ask_fence,
     close_fence,
     close_fences,
     fence_ref,
     first_fence,
-    move_fence,
     next_fence,
     open_fence,
 )
@@ -91,11 +91,37 @@ def test_a_fence_that_was_never_made_is_proved_to_be_none(main: Path, bare: Path
 
 
 def test_closing_says_at_which_value_it_was(main: Path, bare: Path, git) -> None:
-    moved = following(main, first(main))
     open_fence(main, "origin", REF, first(main), closing={})
-    assert move_fence(main, "origin", REF, values=[first(main)], new=moved) == first(main)
-    assert move_fence(main, "origin", REF, values=[first(main)], new=moved) is None
-    assert close_fence(main, "origin", REF, [first(main), moved]) == moved
+    found, moved = ask_fence(main, "origin", REF, [first(main)])
+    assert found == first(main)
+    assert moved is not None
+    assert close_fence(main, "origin", REF, [following(main, moved), moved]) == moved
+
+
+def test_a_question_is_answered_the_same_however_often_it_is_asked(
+    main: Path, bare: Path, git
+) -> None:
+    moved = following(main, first(main))
+    assert ask_fence(main, "origin", REF, [first(main), moved]) == (None, None)
+    open_fence(main, "origin", REF, moved, closing={})
+    answer = ask_fence(main, "origin", REF, [first(main), moved])
+    assert answer[0] == moved
+    assert ask_fence(main, "origin", REF, [first(main), moved]) == answer
+    assert refs(git, bare) == f"{REF} {answer[1]}"
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_fence_that_a_question_moved_is_closed_by_what_it_was_before(
+    main: Path, bare: Path, git, tmp_path: Path, *, elsewhere: bool
+) -> None:
+    clone = main
+    if elsewhere:  # a clone that hasn't the fence's commits asks
+        clone = tmp_path / "elsewhere"
+        git(tmp_path, "clone", "-q", str(bare), str(clone))
+    open_fence(main, "origin", REF, first(main), closing={})
+    ask_fence(clone, "origin", REF, [first(main)])
+    assert close_fence(main, "origin", REF, [first(main)]) == first(main)
+    assert refs(git, bare) == ""
 
 
 def test_a_value_that_nobody_recorded_isnt_closed(main: Path, bare: Path, git) -> None:
@@ -115,9 +141,8 @@ def test_what_is_hidden_from_readers_is_closed_all_the_same(main: Path, bare: Pa
 
 def test_a_remote_that_takes_only_fast_forwards_takes_a_fence(main: Path, bare: Path, git) -> None:
     git(bare, "config", "receive.denyNonFastForwards", "true")
-    moved = following(main, first(main))
     open_fence(main, "origin", REF, first(main), closing={})
-    assert move_fence(main, "origin", REF, values=[first(main)], new=moved) == first(main)
+    assert ask_fence(main, "origin", REF, [first(main)])[0] == first(main)
 
 
 def test_a_remote_that_lets_nothing_be_deleted_is_told(main: Path, bare: Path, git) -> None:

@@ -172,6 +172,18 @@ def test_a_restored_store_closes_what_it_has_lost(site: Site) -> None:
     assert lost.lease not in site.fences()
 
 
+def test_a_restored_store_closes_what_has_moved_since_the_backup(site: Site) -> None:
+    moved = site.holding("src")
+    before = site.fence(moved)
+    site.push(moved, site.commit())
+    store = site.yard.store
+    store.sql(f"UPDATE fence_ref SET oid = '{before}'")
+    store.sql("UPDATE repository SET term = term + 1")
+    store.sql("UPDATE lease SET expires_ms = 0, proof = 'rewound'")
+    grant = site.holding("docs")
+    assert site.fences() == [grant.lease]
+
+
 def test_a_remote_is_tried_before_it_is_a_fence(site: Site) -> None:
     try_remote(site.clone, "origin")
     assert git(site.bare, "for-each-ref", "refs/lessor") == ""

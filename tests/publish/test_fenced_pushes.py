@@ -18,6 +18,7 @@ from lessor.errors import (
     OutcomeUnknownError,
     PushRefusedError,
 )
+from lessor.git.fence import ask_fence, fence_ref
 from lessor.model.grant import Grant
 from lessor.model.intent import Outcome
 
@@ -238,3 +239,42 @@ def test_while_the_remote_cant_be_asked_the_outcome_stays_unknown(site: Site) ->
     assert outcomes(site, grant) == [Outcome.DONE]
     assert site.tip(grant) == commit
     assert site.yard.state(other.task) == "queued"
+
+
+def question_cut_short(site: Site, grant: Grant, commit: str, *, landed: bool) -> None:
+    """The remote gave no answer, and the holder died, or lost its lease, when it had asked what became of the push."""
+    away = site.bare.with_name("away")
+    dies = dying("committed" if landed else "prepared", f"mv {site.bare} {away}")
+    site.hook(site.bare, "reference-transaction", dies)
+    with pytest.raises(OutcomeUnknownError):
+        site.push(grant, commit)
+    away.rename(site.bare)
+    (site.bare / "hooks" / "reference-transaction").unlink()
+    for lock in site.bare.rglob("*.lock"):  # git was killed while it held them
+        lock.unlink()
+    (intent,) = site.lessor.intents.of_task(grant.task)
+    values = [value for value in (intent.publish.fence, intent.publish.next_fence) if value]
+    assert ask_fence(site.clone, "origin", fence_ref(grant.lease), values)[0] is not None
+
+
+@pytest.mark.parametrize("landed", [True, False])
+def test_a_holder_whose_question_was_cut_short_asks_again_and_pushes_on(
+    site: Site, *, landed: bool
+) -> None:
+    grant, commit = site.holding("src"), site.commit()
+    question_cut_short(site, grant, commit, landed=landed)
+    assert site.push(grant, commit).moved is not landed
+    further = site.commit("further", on=commit)
+    assert site.push(grant, further).moved
+    assert site.tip(grant) == further
+
+
+@pytest.mark.parametrize("landed", [True, False])
+def test_the_next_claim_settles_a_push_whose_holder_was_asking(site: Site, *, landed: bool) -> None:
+    grant, commit = site.holding("src"), site.commit()
+    question_cut_short(site, grant, commit, landed=landed)
+    site.lapse()
+    (current,) = site.claim()
+    assert (current.task, current.epoch) == (grant.task, 2)
+    assert outcomes(site, grant) == [Outcome.DONE if landed else Outcome.FAILED]
+    assert site.fences() == [current.lease]

@@ -19,6 +19,7 @@ from lessor.git.refs import OWN
 from lessor.git.trailer import labelled
 
 FENCES = f"{OWN}/fence/"
+_QUESTION = "what became of the push?"
 
 
 def fence_ref(lease: str) -> str:
@@ -79,7 +80,11 @@ def close_fence(cwd: Path, remote: str, ref: str, values: Sequence[str]) -> str 
     """Delete a fence reference that has one of `values`; which, or None where there was none.
 
     Every value is tried by compare-and-swap and nothing is read: what a remote hides from readers
-    it may still compare. That there is none is proved by making one, and deleting that again.
+    it may still compare. That there is none is proved by making one, and deleting that again. Where
+    a question has moved it on from one of `values` (see `ask_fence`), that one is the answer.
+
+    Args:
+        values: the oldest first, so that a push that lands in between is met by the next.
 
     Raises:
         RemoteUnreachableError: the remote can't be asked.
@@ -90,6 +95,10 @@ def close_fence(cwd: Path, remote: str, ref: str, values: Sequence[str]) -> str 
             return value
     mark = _commit(cwd, "there was none", label="", at_ms=0)
     if _swap(cwd, remote, ref, expected=None, new=mark) is Fate.STALE:
+        for value in values:
+            for asked in _asked(cwd, value):
+                if _swap(cwd, remote, ref, expected=asked, new=None) is Fate.MOVED:
+                    return value
         raise GitError(
             f"{ref} at {remote} has a value that nobody recorded.",
             next_step=f"Look at it: git ls-remote {remote} {ref}. Delete it if nobody needs it.",
@@ -100,17 +109,34 @@ def close_fence(cwd: Path, remote: str, ref: str, values: Sequence[str]) -> str 
     return None
 
 
-def move_fence(cwd: Path, remote: str, ref: str, *, values: Sequence[str], new: str) -> str | None:
-    """Move a fence reference that has one of `values` to `new`; which, or None where it has none.
+def ask_fence(
+    cwd: Path, remote: str, ref: str, values: Sequence[str]
+) -> tuple[str, str] | tuple[None, None]:
+    """Move a fence reference on that has one of `values`; that value and the new one, or None twice.
+
+    The new value follows from the old one alone: whoever asks after a question that was cut short
+    finds it again, and asking twice moves it once.
+
+    Args:
+        values: the oldest first, so that a push that lands in between is met by the next.
 
     Raises:
         RemoteUnreachableError: the remote can't be asked.
         GitError: it refuses the move.
     """
     for value in values:
-        if _swap(cwd, remote, ref, expected=value, new=new) is Fate.MOVED:
-            return value
-    return None
+        asked = next_fence(cwd, after=value, why=_QUESTION, label="", at_ms=0)
+        if _swap(cwd, remote, ref, expected=value, new=asked) in {Fate.MOVED, Fate.SAME}:
+            return value, asked
+    return None, None
+
+
+def _asked(cwd: Path, value: str) -> list[str]:
+    """What `ask_fence` makes of a value, in a clone that has it and in one that hasn't; not written."""
+    return [
+        _commit(cwd, _QUESTION, label="", at_ms=0, parent=parent, keep=False)
+        for parent in (value, None)
+    ]
 
 
 def _likeliest(closing: Mapping[str, Sequence[str]]) -> list[RefChange]:
@@ -142,7 +168,15 @@ def _refusal(remote: str, ref: str, fate: Fate) -> GitError:
     )
 
 
-def _commit(cwd: Path, text: str, *, label: str, at_ms: int, parent: str | None = None) -> str:
+def _commit(
+    cwd: Path,
+    text: str,
+    *,
+    label: str,
+    at_ms: int,
+    parent: str | None = None,
+    keep: bool = True,
+) -> str:
     message = labelled(text.encode(), label) if label else f"{text}\n".encode()
     who = f"Lessor <lessor@localhost> {at_ms // 1000} +0000"
     headers = [
@@ -151,9 +185,9 @@ def _commit(cwd: Path, text: str, *, label: str, at_ms: int, parent: str | None 
         f"author {who}",
         f"committer {who}",
     ]
-    return _object(cwd, "commit", "\n".join(headers).encode() + b"\n\n" + message)
+    return _object(cwd, "commit", "\n".join(headers).encode() + b"\n\n" + message, keep=keep)
 
 
-def _object(cwd: Path, kind: str, content: bytes) -> str:
-    args = ["hash-object", "-t", kind, "-w", "--stdin"]
+def _object(cwd: Path, kind: str, content: bytes, *, keep: bool = True) -> str:
+    args = ["hash-object", "-t", kind, *(["-w"] if keep else []), "--stdin"]
     return run_git(args, cwd=cwd, input=content).text

@@ -41,14 +41,15 @@ def make_ready(lessor: Lessor, cwd: Path, holder: Holder) -> FenceRef | None:
     recover(lessor, cwd, lease.repository)
     oid = first_fence(cwd, lease=lease.id, label=lease.label, at_ms=lease.granted_ms)
     fence = lessor.fences.announce(holder, remote=remote, oid=oid)
+    if known.term > 0:
+        # Before those on record: the restored store may know an older value of one.
+        _close_unknown(lessor, cwd, remote)
     closing = _ended(lessor, lease.repository, remote)
     refs = {fence_ref(over): [oid] for over, oid in closing.items()}
     if fence.state is FenceState.OPEN:
         close_fences(cwd, remote, refs)
     else:
         open_fence(cwd, remote, fence_ref(lease.id), fence.oid, closing=refs)
-    if known.term > 0:
-        _close_unknown(lessor, cwd, remote)
     lessor.fences.closed(list(closing), remote=remote)
     return _opened(lessor, cwd, holder, fence)
 
@@ -88,7 +89,7 @@ def _opened(lessor: Lessor, cwd: Path, holder: Holder, fence: FenceRef) -> Fence
 
 
 def _close_unknown(lessor: Lessor, cwd: Path, remote: str) -> None:
-    """Close what leases left that a restored store has lost: nobody recorded their references."""
+    """Close what leases left that a restored store has lost, or whose last values it has lost."""
     for ref, oid in tips_below(cwd, remote, FENCES).items():
         if _is_over(lessor, ref.removeprefix(FENCES)):
             close_fence(cwd, remote, ref, [oid])

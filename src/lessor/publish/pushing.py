@@ -18,7 +18,7 @@ from lessor.errors import (
 )
 from lessor.git.changes import pushed_touches
 from lessor.git.command import run_git
-from lessor.git.fence import fence_ref, move_fence, next_fence
+from lessor.git.fence import ask_fence, fence_ref, next_fence
 from lessor.git.push import Fate, Pushed, RefChange, push, remote_tips
 from lessor.git.repository import Repository, packages_at
 from lessor.ids import new_token
@@ -230,14 +230,8 @@ def _settle_last(lessor: Lessor, holder: Holder, errand: Errand) -> None:
 def _resolve(lessor: Lessor, holder: Holder, cwd: Path, intent: Intent) -> Outcome:
     """Fence, read and settle: the fence moves on, so that what is still under way can't land."""
     wish = intent.publish
-    lease = lessor.leases.lease(holder.lease)
-    found = moved = None
-    for value in (wish.next_fence, wish.fence):
-        if value is not None and found is None:
-            why = f"ask what became of a push\n\n{new_token()[:16]}"
-            moved = next_fence(cwd, after=value, why=why, label=lease.label, at_ms=lease.granted_ms)
-            ref = fence_ref(holder.lease)
-            found = move_fence(cwd, wish.remote, ref, values=[value], new=moved)
+    values = [value for value in (wish.fence, wish.next_fence) if value is not None]
+    found, moved = ask_fence(cwd, wish.remote, fence_ref(holder.lease), values)
     tip = remote_tips(cwd, wish.remote, wish.ref).get(wish.ref)
     outcome = outcome_of(wish, fence=found, tip=tip)
     lessor.intents.settle(
@@ -245,7 +239,7 @@ def _resolve(lessor: Lessor, holder: Holder, cwd: Path, intent: Intent) -> Outco
         intent.id,
         outcome,
         response="asked later",
-        fence=moved if found is not None else None,
+        fence=moved,
     )
     return outcome
 

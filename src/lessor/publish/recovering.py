@@ -46,7 +46,7 @@ def recover_one(lessor: Lessor, cwd: Path, intent: Intent) -> Outcome:
     publish = intent.publish
     fence = None
     if publish.fence is not None and publish.next_fence is not None:
-        values = [publish.next_fence, publish.fence]
+        values = [publish.fence, publish.next_fence]
         fence = close_fence(cwd, publish.remote, fence_ref(intent.lease), values)
         lessor.fences.closed([intent.lease], remote=publish.remote)
     tip = remote_tips(cwd, publish.remote, publish.ref).get(publish.ref)

@@ -77,7 +77,7 @@ class Fences:
         return held(self._store, self._naming, holder, rule, verb="fenced")
 
     def opened(self, holder: Holder, *, remote: str, oid: str) -> FenceRef:
-        """Record that the remote has the reference: the lease is ready there.
+        """Record that the remote has the reference: the lease is ready there; said again, it stays.
 
         Raises:
             LeaseLostError: the caller isn't the live holder: what it made stays behind.
@@ -85,6 +85,10 @@ class Fences:
 
         def rule(tx: Transaction) -> FenceRef:
             row = lock_holder(tx, self._naming, holder)
+            found = tx.rows("fence_ref", lease_id=row.lease_id, remote=remote)
+            known = [self._record(FenceRefRow._make(one)) for one in found]
+            if known and known[0].state is FenceState.OPEN:
+                return known[0]  # another process of the holder may have pushed since it was read
             moved = tx.rows(
                 "move_fence_ref",
                 lease_id=row.lease_id,

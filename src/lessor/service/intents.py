@@ -102,7 +102,8 @@ class Intents:
 
         Args:
             response: what the remote said.
-            fence: the value that the lease's fence reference has now.
+            fence: the value that the lease's fence reference has now. It is taken while the one
+                on record is this push's own: another process of the holder may have got further.
 
         Raises:
             LeaseLostError: the caller isn't the live holder; whoever recovers the push settles it.
@@ -115,7 +116,7 @@ class Intents:
             if found.lease_id != row.lease_id:
                 raise _missing(intent)
             publish = _publish(found)
-            if fence is not None:
+            if fence is not None and _is_last(tx, row, publish):
                 tx.rows(
                     "move_fence_ref",
                     lease_id=row.lease_id,
@@ -232,6 +233,13 @@ def _found(tx: Transaction, intent: int) -> IntentRow:
     if not rows:
         raise _missing(intent)
     return IntentRow._make(rows[0])
+
+
+def _is_last(tx: Transaction, row: LockedRow, publish: Publish) -> bool:
+    """Whether the fence reference on record is where this push found it, or where it moved it to."""
+    found = tx.rows("fence_ref", lease_id=row.lease_id, remote=publish.remote)
+    known = FenceRefRow._make(found[0]).oid if found else None
+    return known in {publish.fence, publish.next_fence}
 
 
 def _missing(intent: int) -> NotFoundError:
