@@ -97,30 +97,21 @@ def _count(number: int, what: str) -> str:
 
 
 @command("drill")
+@click.option(
+    "--remote",
+    is_flag=False,
+    flag_value="",
+    metavar="[NAME]",
+    help="At a remote: it has to refuse a late push. Without NAME, the fenced one, else origin.",
+)
 @pass_invocation
-def drill(invocation: Invocation) -> int:
+def drill(invocation: Invocation, *, remote: str | None) -> int:
     """Pause a worker, let another recover its task, resume the first: it must not get through.
 
-    Runs on the store that is configured, in a queue of its own. Exits with 1 if any step fails.
+    Runs on the store that is configured, in a queue of its own. With --remote the worker is paused
+    in the middle of a push to your own remote, on a scratch branch that is taken away again; your
+    branches and worktrees aren't touched. Exits with 1 if any step fails.
     """
-    from lessor.demo.drill import Drill, Step
+    from lessor.cli.drills import drill_at_remote, drill_at_store
 
-    def say(step: Step) -> None:
-        mark = Piece(" ✓ ", Tone.GOOD) if step.passed else Piece(" ✗ ", Tone.BAD)
-        write_lines(
-            [[mark, step.text, Piece(f"   {step.detail}" if step.detail else "", Tone.FAINT)]]
-        )
-
-    write_lines(
-        [[Piece("Lessor drill", Tone.STRONG), f" on {invocation.settings.store_origin}"], []]
-    )
-    passed = Drill(
-        invocation.lessor, store_url=invocation.settings.store_url, clock=invocation.clock, say=say
-    ).run()
-    verdict = (
-        "The paused worker could change nothing."
-        if passed
-        else "The paused worker got through: don't rely on this store."
-    )
-    write_lines([[], [Piece(verdict, Tone.GOOD if passed else Tone.BAD)]])
-    return 0 if passed else 1
+    return drill_at_store(invocation) if remote is None else drill_at_remote(invocation, remote)

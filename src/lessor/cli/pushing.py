@@ -11,13 +11,14 @@ from lessor.cli.finding import lease_named
 from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, pass_invocation
 from lessor.cli.phrases import next_lines, title_line
+from lessor.cli.remotes import usual_remote
 from lessor.cli.repositories import Checkout
 from lessor.cli.text import Line, Piece, Tone, shown
 from lessor.cli.tokens import held, token_path
 from lessor.errors import DeniedError, NotFoundError
 from lessor.git.refs import BRANCHES, read_ref
 from lessor.model.lease import Holder
-from lessor.publish.pushing import Errand, Published, default_remote, publish
+from lessor.publish.pushing import Errand, Published, publish
 from lessor.runner.lease_file import read_holder
 from lessor.service.reading import LeaseRecord
 
@@ -47,7 +48,7 @@ def push(invocation: Invocation, *, task: str | None, remote: str | None) -> Non
         )
     errand = Errand(
         repo=checkout.repository,
-        remote=remote or _remote(invocation, checkout),
+        remote=remote or usual_remote(invocation, checkout),
         ref=f"{BRANCHES}{branch}",
         commit=commit,
         hooks=True,
@@ -101,15 +102,6 @@ def _of_branch(invocation: Invocation, checkout: Checkout) -> str:
         else "You are on no branch, so that none can be pushed.",
         next_step="Name the task: lessor push N.",
     )
-
-
-def _remote(invocation: Invocation, checkout: Checkout) -> str:
-    repository = invocation.repository
-    if repository is not None:
-        fenced_at = invocation.lessor.registry.repository(repository).fence_remote
-        if fenced_at is not None:
-            return fenced_at
-    return default_remote(checkout.repository)
 
 
 def _lines(lease: LeaseRecord, done: Published) -> list[Line]:

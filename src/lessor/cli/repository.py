@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from lessor.cli.fencing import close_fences
@@ -12,7 +10,7 @@ from lessor.cli.options import Command, pass_invocation, shared_options
 from lessor.cli.phrases import next_lines
 from lessor.cli.repositories import Checkout
 from lessor.cli.text import Line, Piece, Tone
-from lessor.errors import InvalidError, NotARepositoryError
+from lessor.errors import NotARepositoryError
 from lessor.model.repository import Repository
 
 OFF = "off"
@@ -67,23 +65,12 @@ def _known(invocation: Invocation) -> Repository:
 
 def _tried(checkout: Checkout, remote: str) -> str:
     """The remote as it is kept, once it has shown that it can be a fence."""
+    from lessor.cli.remotes import named_remote
     from lessor.publish.trial import try_remote
-    from lessor.service.registry import refuse_credentials
 
-    refuse_credentials(remote)
-    repository = checkout.repository
-    names = repository.git(["remote"]).lines
-    if remote not in names and (checkout.cwd / Path(remote).expanduser()).exists():
-        # Relative to where the person is, and the next command may be somewhere else.
-        remote = str((checkout.cwd / Path(remote).expanduser()).resolve())
-    elif remote not in names and ":" not in remote:
-        raise InvalidError(
-            f"There is no remote {remote!r} here.",
-            next_step=f"It has: {', '.join(names) or 'none'}. A URL or a path goes, too.",
-            remote=remote,
-        )
-    try_remote(repository.root, remote)
-    return remote
+    place = named_remote(checkout, remote)
+    try_remote(checkout.repository.root, place)
+    return place
 
 
 def _lines(known: Repository, *, tried: bool) -> list[Line]:

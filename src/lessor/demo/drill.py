@@ -7,38 +7,22 @@ own, so that nobody else's work is touched.
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from lessor.clock import Clock
+from lessor.demo.drilled import PATIENCE_MS, DrilledWorker, Step
 from lessor.errors import LessorError
 from lessor.ids import new_request_id, new_token
 from lessor.model.grant import ClaimRequest, Grant, Result
 from lessor.model.task import NewTask
 from lessor.model.worker import NewWorker
-from lessor.runner.process import Detached, start_detached
 from lessor.service.lessor import Lessor
 
 LEASE_MS = 2_000
-PATIENCE_MS = 30_000
 REPOSITORY = "lessor-drill"
 WRITES = ("renew", "widen", "release", "fail", "ask", "complete")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One step of the drill and what it showed."""
-
-    text: str
-    passed: bool
-    detail: str = ""
 
 
 class Drill:
@@ -67,23 +51,28 @@ class Drill:
             ]
         )[0].task
         with tempfile.TemporaryDirectory(prefix="lessor-drill-") as folder:
-            words = Path(folder) / "a.jsonl"
-            first = self._start(task, repository, words)
+            first = DrilledWorker(
+                "lessor.demo.drill_worker",
+                [task, repository, str(LEASE_MS)],
+                store_url=self._store_url,
+                words=Path(folder) / "a.jsonl",
+                clock=self._clock,
+            )
             try:
-                self._steps(task, repository, first, words)
+                self._steps(task, repository, first)
             finally:
                 self._end(first, task)
         return self._failed == 0
 
-    def _steps(self, task: str, repository: str, first: Detached, words: Path) -> None:
-        claimed = self._await(words, "claimed", after=0)
+    def _steps(self, task: str, repository: str, first: DrilledWorker) -> None:
+        claimed = first.heard("claimed")
         self._step(
             f"worker A claims a task for {LEASE_MS} ms",
             passed=claimed is not None and claimed["epoch"] == 1,
         )
         if claimed is None:
             return
-        os.kill(first.pid, signal.SIGSTOP)
+        first.pause()
         self._step("worker A is paused (SIGSTOP)", passed=True)
         grant = self._recover(task, repository)
         passed = (
@@ -100,21 +89,21 @@ class Drill:
         )
         if grant is None:
             return
-        os.kill(first.pid, signal.SIGCONT)
+        first.resume()
         self._step("worker A is resumed (SIGCONT) while B works", passed=True)
-        self._tries(first, words, round_number=1)
+        self._tries(first, round_number=1)
         self._lessor.leases.complete_one(grant.holder, Result(said="the newer result"))
-        self._tries(first, words, round_number=2)
+        self._tries(first, round_number=2)
         self._judge(task, grant)
 
-    def _tries(self, first: Detached, words: Path, *, round_number: int) -> None:
+    def _tries(self, first: DrilledWorker, *, round_number: int) -> None:
         first.say("go")
-        if self._await(words, "tried", after=round_number - 1) is None:
+        if first.heard("tried", after=round_number - 1) is None:
             self._step("worker A tries to write", passed=False, detail="it gave no answer")
             return
         when = "while B holds the task" if round_number == 1 else "after B has completed it"
         for name in WRITES:
-            said = [line for line in _lines(words) if line["what"] == name][round_number - 1]
+            said = [line for line in first.lines() if line["what"] == name][round_number - 1]
             self._step(
                 f"A can't {name} {when}",
                 passed="refused" in said,
@@ -134,20 +123,6 @@ class Drill:
             detail=f"{len(late)} entries",
         )
 
-    def _start(self, task: str, repository: str, words: Path) -> Detached:
-        argv = [
-            sys.executable,
-            "-P",
-            "-m",
-            "lessor.demo.drill_worker",
-            task,
-            repository,
-            str(LEASE_MS),
-        ]
-        return start_detached(
-            argv, env={**os.environ, "LESSOR_STORE": self._store_url}, errors=str(words)
-        )
-
     def _recover(self, task: str, repository: str) -> Grant | None:
         worker = self._lessor.registry.add_worker(NewWorker(agent="drill-b", kind="drill"))
         request = ClaimRequest(
@@ -162,36 +137,14 @@ class Drill:
         grants = self._lessor.leases.claim(request, wait_ms=PATIENCE_MS)
         return grants[0] if grants else None
 
-    def _end(self, first: Detached, task: str) -> None:
-        os.kill(first.pid, signal.SIGCONT)
-        first.hang_up()
-        until = self._clock.boottime_ms() + PATIENCE_MS
-        while first.status() is None and self._clock.boottime_ms() < until:
-            self._clock.wait(20)
-        if first.status() is None:
-            os.kill(first.pid, signal.SIGKILL)
+    def _end(self, first: DrilledWorker, task: str) -> None:
+        first.end()
         if self._failed:
             try:
                 self._lessor.tasks.cancel([task], actor="drill", reason="the drill failed")
             except LessorError as refused:
                 self._step("the drill's task is put away", passed=True, detail=str(refused))
 
-    def _await(self, words: Path, what: str, *, after: int) -> dict[str, Any] | None:
-        until = self._clock.boottime_ms() + PATIENCE_MS
-        while self._clock.boottime_ms() < until:
-            found = [line for line in _lines(words) if line["what"] == what]
-            if len(found) > after:
-                return found[after]
-            self._clock.wait(20)
-        return None
-
     def _step(self, text: str, *, passed: bool, detail: str = "") -> None:
         self._failed += not passed
         self._say(Step(text=text, passed=passed, detail=detail))
-
-
-def _lines(words: Path) -> Iterator[dict[str, Any]]:
-    if words.exists():
-        for line in words.read_text(encoding="utf-8").splitlines():
-            if line.startswith("{") and line.endswith("}"):
-                yield json.loads(line)

@@ -77,10 +77,12 @@ class Pushed:
     Attributes:
         fates: one for each reference that was asked for.
         said: the remote's and git's own words, a line each, credentials left out; data.
+        told: whether the remote was told the push option; False where it takes none.
     """
 
     fates: Mapping[str, Fate]
     said: tuple[str, ...] = ()
+    told: bool = False
 
     def fate(self, ref: str) -> Fate:
         """What became of `ref`."""
@@ -94,6 +96,7 @@ def push(
     *,
     atomic: bool = True,
     option: str = "",
+    told: bool = True,
     hooks: bool = False,
     timeout_s: float = CHECKOUT_TIMEOUT_S,
 ) -> Pushed:
@@ -104,6 +107,7 @@ def push(
         atomic: all of them or none; else each by itself.
         option: a push option; it is told by configuration in the environment, as arguments are
             everybody's to read. A remote that takes no options gets the push without it.
+        told: tell it to the remote; False where that is known to take no options, which saves a try.
         hooks: run the repository's own pre-push hook, as `git push` does (git-lfs sends its files
             there).
 
@@ -119,8 +123,12 @@ def push(
         remote,
         *(f"{change.new or ''}:{change.ref}" for change in changes),
     ]
-    result = _send(args, cwd=cwd, remote=remote, option=option, hooks=hooks, timeout_s=timeout_s)
-    if option and result is not None and _NO_OPTIONS in _complaint(result):
+    result = _send(
+        args, cwd=cwd, remote=remote, option=option, hooks=hooks, timeout_s=timeout_s, told=told
+    )
+    told = told and bool(option)
+    if told and result is not None and _NO_OPTIONS in _complaint(result):
+        told = False
         # Git runs pre-push before it finds out: it has run, and let this very push go.
         result = _send(
             args,
@@ -139,6 +147,7 @@ def push(
     return Pushed(
         fates={change.ref: found.get(change.ref, Fate.UNKNOWN) for change in changes},
         said=_said(result),
+        told=told,
     )
 
 
@@ -212,7 +221,7 @@ def _send(
     option: str,
     hooks: bool,
     timeout_s: float,
-    told: bool = True,
+    told: bool,
 ) -> GitResult | None:
     """What git said; None where it was stopped and nobody knows what had been sent.
 

@@ -60,6 +60,7 @@ class Errand:
         ref: the full name at the remote.
         judged: its paths were judged already, and the lease was widened over them.
         hooks: run the clone's own pre-push hook.
+        told: show the push by an option; False where the remote is known to take none.
     """
 
     repo: Repository
@@ -68,6 +69,7 @@ class Errand:
     commit: str
     judged: bool = False
     hooks: bool = False
+    told: bool = True
 
     @property
     def cwd(self) -> Path:
@@ -156,7 +158,14 @@ def _send(
         ref = fence_ref(holder.lease)
         changes.append(RefChange(ref=ref, expected=wish.fence, new=wish.next_fence))
     try:
-        return push(errand.cwd, errand.remote, changes, option=option, hooks=errand.hooks)
+        return push(
+            errand.cwd,
+            errand.remote,
+            changes,
+            option=option,
+            told=errand.told,
+            hooks=errand.hooks,
+        )
     except RemoteUnreachableError as silent:
         lessor.intents.settle(holder, intent, Outcome.FAILED, response=silent.message)
         raise
@@ -202,7 +211,7 @@ def _settle_refused(
         raise LeaseLostError(
             f"{errand.remote} took nothing: the lease is over. {lost.message}",
             next_step=lost.next_step,
-            **lost.facts,
+            **{**lost.facts, "remote": errand.remote, "said": list(pushed.said)},
         ) from lost
 
 
