@@ -414,3 +414,60 @@ def test_adopting_where_nothing_was_left_is_refused(person: Person, left) -> Non
     person.claim("--task", "1")
     assert person.run("workspace", "adopt", "1").code == 5
     assert not tree.exists()
+
+
+@pytest.fixture
+def result(person: Person, shop: Path):
+    """Make a result by a run, which takes its worktree away again."""
+    git(shop, "rm", "-q", "lessor.toml")
+    git(shop, "commit", "-q", "-m", "no check")
+
+    def make(path: str) -> str:
+        number = person.add(path, "--scope", path)["number"]
+        agent = f"echo $LESSOR_NUMBER >> {path}; echo done"
+        person.ok("run", "--", "/bin/sh", "-c", agent)
+        return str(number)
+
+    return make
+
+
+def test_a_result_that_landed_by_hand_is_recorded(person: Person, shop: Path, result) -> None:
+    number = result("README")
+    branch = person.ok("show", number, "-o", "json").json["branch"]
+    git(shop, "merge", "-q", branch)
+    person.ok("clean", "--dry-run")
+    assert person.ok("show", number, "-o", "json").json["stage"] != "landed"
+    said = person.ok("clean").out
+    assert "landed   #1 README: merged, in " in said
+    assert person.ok("show", number, "-o", "json").json["stage"] == "landed"
+    assert "landed   #1" not in person.ok("clean").out
+
+
+def test_discarding_gives_the_result_up(person: Person, shop: Path, result) -> None:
+    number = result("README")
+    branch = person.ok("show", number, "-o", "json").json["branch"]
+    person.add("next", "--scope", "README")
+    assert "on top of the result of #1" in person.ok("why", "2").out
+    refused = person.run("clean", "--discard", number)
+    assert refused.code == 4
+    assert f"its result is given up; its branch stays: {branch}" in refused.err
+    said = person.ok("clean", "--discard", number, "--yes")
+    assert f"given up the result of #1; its branch stays: {branch}" in said.out
+    assert "on top of" not in person.ok("why", "2").out
+    assert git(shop, "rev-parse", branch)
+    assert person.run("land", number).code == 5
+
+
+def test_a_result_without_a_worktree_can_be_given_up(person: Person, result) -> None:
+    number = result("README")
+    assert workspaces(person) == []
+    said = person.ok("clean", "--discard", number, "--yes", "-o", "json").json
+    assert [(one["number"], one["fate"]) for one in said] == [(1, "given up")]
+    assert person.run("clean", "--discard", number, "--yes").code == 5
+
+
+def test_what_landed_isnt_given_up_by_a_discard(person: Person, shop: Path, result) -> None:
+    number = result("README")
+    git(shop, "merge", "-q", person.ok("show", number, "-o", "json").json["branch"])
+    assert person.run("clean", "--discard", number, "--yes").code == 5
+    assert person.ok("show", number, "-o", "json").json["stage"] == "landed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -36,13 +37,14 @@ def test_each_branch_is_told_with_its_task_and_the_commit_that_has_it(
     git(shop, "branch", "-q", "person/idle")
     git(shop, "push", "-q", "origin", branch_of(person, two))
     said = person.ok("landed").lines
-    assert len(said) == 3
+    assert len(said) == 4
     assert f"#1  {branch_of(person, one)}" in said[0]
     assert f"squashed into main as {held[:7]}" in said[0]
     assert f"#2  {branch_of(person, two)}" in said[1]
     assert "open with 1 commit, pushed" in said[1]
     assert "person/idle" in said[2]
     assert "empty" in said[2]
+    assert said[3] == "note  recorded as landed: #1"
 
 
 def test_records_have_the_verdict_its_reason_and_its_commits(
@@ -78,7 +80,7 @@ def test_a_branch_that_was_deleted_after_it_had_landed_is_still_told(
     branch = branch_of(person, number)
     squash(shop, branch)
     git(shop, "branch", "-q", "-D", branch)
-    (line,) = person.ok("landed", "--offline").lines
+    line, _ = person.ok("landed", "--offline").lines
     assert "squashed into main" in line
     assert "branch deleted" in line
 
@@ -127,3 +129,100 @@ def test_a_task_that_has_no_branch_yet_has_none(person: Person) -> None:
 
 def test_outside_of_a_repository_that_is_said(outside: Person) -> None:
     assert outside.run("landed").code == 5
+
+
+def unlanded(person: Person) -> list[int]:
+    with closing(person.open()) as lessor:
+        results = lessor.landings.results()
+        return sorted(lessor.tasks.task(one.task).number for one in results)
+
+
+def test_what_is_found_to_have_landed_is_recorded(person: Person, shop: Path, finished) -> None:
+    one = finished("Round totals", {"services/billing/total.py": "2\n"})
+    finished("Search box", {"web/search/box.ts": "4\n"})
+    held = squash(shop, branch_of(person, one))
+    assert unlanded(person) == [1, 2]
+    records = person.ok("landed", "--offline", "-o", "json").json
+    assert {r["number"]: r["recorded"] for r in records} == {1: "landed", 2: None}
+    assert unlanded(person) == [2]
+    shown = person.ok("show", one, "-o", "json").json
+    assert shown["stage"] == "landed"
+    with closing(person.open()) as lessor:
+        (event,) = [e for e in lessor.tasks.history(shown["taskId"]) if e.kind == "landed"]
+        assert (event.facts["commit"], event.facts["target"]) == (held, "main")
+    assert "recorded" not in person.ok("landed", "--offline").out
+
+
+def test_what_nobody_can_tell_lifts_nothing(person: Person, shop: Path, finished) -> None:
+    """Nor does what another target has."""
+    number = finished("Round totals", {"services/billing/total.py": "2\n"})
+    git(shop, "branch", "-q", "release/2", "main")
+    git(shop, "checkout", "-q", "release/2")
+    squash(shop, branch_of(person, number))
+    git(shop, "checkout", "-q", "main")
+    (record,) = person.ok("landed", number, "--onto", "release/2", "--offline", "-o", "json").json
+    assert (record["verdict"], record["recorded"]) == ("squashed", None)
+    assert unlanded(person) == [1]
+    (shop / ".git/shallow").write_text(git(shop, "rev-parse", branch_of(person, number)) + "\n")
+    (record,) = person.ok("landed", number, "--offline", "-o", "json").json
+    assert (record["verdict"], record["recorded"]) == ("unknown", None)
+    person.ok("clean")
+    assert unlanded(person) == [1]
+
+
+@pytest.fixture
+def run_once(person: Person, shop: Path):
+    """A result that a run made in this clone, in a worktree that it took away again; its branch."""
+    git(shop, "rm", "-q", "lessor.toml")
+    git(shop, "commit", "-q", "-m", "no check")
+
+    def make(title: str, *scopes: str) -> str:
+        person.add(title, *(word for path in scopes for word in ("--scope", path)))
+        person.ok("run", "--", "/bin/sh", "-c", "echo $LESSOR_NUMBER >> README; echo done")
+        return branch_of(person, "1")
+
+    return make
+
+
+@pytest.mark.parametrize("command", ["landed", "clean"])
+def test_a_result_whose_branch_was_deleted_is_given_up(
+    person: Person, shop: Path, run_once, command: str
+) -> None:
+    branch = run_once("one", "README")
+    person.ok(command, *(["--offline"] if command == "landed" else []))
+    assert unlanded(person) == [1]
+    tip = git(shop, "rev-parse", branch)
+    git(shop, "branch", "-q", "-D", branch)
+    git(shop, "update-ref", "refs/keep/it", tip)
+    person.ok(command)
+    assert unlanded(person) == [1]  # something has it still
+    git(shop, "update-ref", "-d", "refs/keep/it")
+    said = person.ok(command).out
+    assert "given up" in said
+    assert "#1" in said
+    assert unlanded(person) == []
+
+
+def test_a_branch_that_was_never_in_this_clone_isnt_gone(
+    person: Person, shop: Path, tmp_path: Path, run_once
+) -> None:
+    run_once("one", "README")
+    git(tmp_path, "clone", "-q", "--single-branch", "-b", "main", str(shop), "other")
+    git(tmp_path / "other", "remote", "set-url", "origin", git(shop, "remote", "get-url", "origin"))
+    person.ok("landed", "--offline", cwd=tmp_path / "other")
+    person.ok("clean", cwd=tmp_path / "other")
+    assert unlanded(person) == [1]
+
+
+def test_what_was_pushed_is_gone_only_by_the_remotes_own_word(
+    person: Person, shop: Path, origin: Path, run_once
+) -> None:
+    branch = run_once("one", "README")
+    tip = git(shop, "rev-parse", branch)
+    git(shop, "push", "-q", str(origin), branch)
+    git(shop, "branch", "-q", "-D", branch)
+    person.ok("landed")  # the remote has it
+    assert unlanded(person) == [1]
+    git(origin, "update-ref", "-d", f"refs/heads/{branch}", tip)
+    person.ok("landed")
+    assert unlanded(person) == []

@@ -8,6 +8,16 @@ import click
 
 from lessor.cli.budgets import excess_text, overrun_of
 from lessor.cli.confirming import confirm, yes_option
+from lessor.cli.finding import find_task
+from lessor.cli.given_up import (
+    LABEL,
+    found_lines,
+    found_records,
+    going_lines,
+    result_record,
+    unlanded_of,
+    with_results,
+)
 from lessor.cli.invocation import Invocation
 from lessor.cli.looks import look_record, next_step, verdict_piece, why_text
 from lessor.cli.options import command, pass_invocation
@@ -18,11 +28,19 @@ from lessor.errors import ConflictError
 from lessor.git.inspection import Verdict
 from lessor.model.budget import Overrun
 from lessor.model.task import Task
-from lessor.runner.cleaning import Cleaning, Fate, Outcome, clean, discard
+from lessor.runner.cleaning import (
+    Cleaning,
+    Fate,
+    Outcome,
+    clean,
+    discard,
+    give_up,
+    settle_results,
+)
 from lessor.runner.looking import Look, look_at, with_merged
+from lessor.runner.site import Site
 from lessor.runner.unrecorded import Stray
 
-LABEL = 9
 FAILED = 1
 _LEFT = {Fate.REMOVED, Fate.FORGOTTEN, Fate.GONE}
 
@@ -41,8 +59,12 @@ def clean_(invocation: Invocation, *, dry_run: bool, named: tuple[str, ...], yes
     ignored files are as setup left them. Branches stay. Whatever holds work stays, with the reason
     and a command.
 
+    Results that landed, or whose branch was deleted and that nothing else has, are recorded: they are
+    no ground for later tasks any more.
+
     --discard takes a task's worktrees away although they hold work: all of it is saved first (see
-    lessor salvage). It shows what goes and asks.
+    lessor salvage). A result that hasn't landed is given up with that; its branch stays. It shows what
+    goes and asks.
     """
     if named:
         return _discard(invocation, named, dry=dry_run, yes=yes)
@@ -59,6 +81,7 @@ def clean_(invocation: Invocation, *, dry_run: bool, named: tuple[str, ...], yes
         for one in outcomes
     ]
     records += [_stray_record(stray) for stray in done.strays]
+    records += found_records(done)
     invocation.answer_all(
         records, lambda: _all_lines(invocation, done, tasks, overrun, dry=dry_run)
     )
@@ -68,38 +91,60 @@ def clean_(invocation: Invocation, *, dry_run: bool, named: tuple[str, ...], yes
 
 def _discard(invocation: Invocation, named: Sequence[str], *, dry: bool, yes: bool) -> int:
     site = site_here(invocation)
-    looks = []
-    for name in named:
-        _, found = workspaces_of(invocation, site, name)
-        looks += [look_at(site, workspace) for workspace in found]
-    looks = with_merged(site, list({look.workspace.id: look for look in looks}.values()))
+    if not dry:
+        settle_results(site)  # what landed isn't given up
+    results = unlanded_of(invocation, named)
+    looks = _looks_of(invocation, site, named, results)
     tasks = _tasks(invocation, looks)
     for look in looks:
-        if look.clone is not None:
-            raise ConflictError(
-                f"#{tasks[look.workspace.task].number} has its worktree in another clone.",
-                next_step=f"Run this there: {next_step(look, tasks[look.workspace.task])}",
-                path=look.workspace.path,
-            )
-        if look.verdict is Verdict.IN_USE:
-            raise ConflictError(
-                f"#{tasks[look.workspace.task].number} is in use: {'; '.join(look.reasons)}.",
-                next_step="Nothing was removed; end that first.",
-                path=look.workspace.path,
-                reasons=list(look.reasons),
-            )
+        _refuse_others(look, tasks[look.workspace.task])
     if dry:
         planned = [Outcome(look=look, fate=Fate.REMOVED, why=why_text(look)) for look in looks]
     else:
         again = f"lessor clean {' '.join(f'--discard {name}' for name in named)} --yes"
-        going = _going_lines(invocation, looks, tasks)
-        confirm(invocation, "Save it, and take it away?", going, yes=yes, again=again)
+        going = _going_lines(invocation, looks, tasks) + going_lines(results)
+        question = "Save it, and take it away?" if looks else "Give it up?"
+        confirm(invocation, question, going, yes=yes, again=again)
         planned = [discard(site, look) for look in looks]
+        for result in results:
+            give_up(site, result.id)
+    records = [_record(invocation, one, tasks, dry=dry) for one in planned]
+    records += [result_record(task, "given up", "discarded by a person") for task in results]
     invocation.answer_all(
-        [_record(invocation, one, tasks, dry=dry) for one in planned],
-        lambda: _lines(invocation, planned, tasks, dry=dry),
+        records,
+        lambda: with_results(_lines(invocation, planned, tasks, dry=dry), results, dry=dry),
     )
     return 0
+
+
+def _looks_of(
+    invocation: Invocation, site: Site, named: Sequence[str], results: Sequence[Task]
+) -> list[Look]:
+    """The worktrees of the named tasks; only one with a result to give up may have none."""
+    looks = []
+    without = {task.id for task in results if not invocation.lessor.workspaces.of_task(task.id)}
+    for name in named:
+        if find_task(invocation, name).id not in without:
+            _, found = workspaces_of(invocation, site, name)
+            looks += [look_at(site, workspace) for workspace in found]
+    return with_merged(site, list({look.workspace.id: look for look in looks}.values()))
+
+
+def _refuse_others(look: Look, task: Task) -> None:
+    """Refuse what another clone has, and what is in use."""
+    if look.clone is not None:
+        raise ConflictError(
+            f"#{task.number} has its worktree in another clone.",
+            next_step=f"Run this there: {next_step(look, task)}",
+            path=look.workspace.path,
+        )
+    if look.verdict is Verdict.IN_USE:
+        raise ConflictError(
+            f"#{task.number} is in use: {'; '.join(look.reasons)}.",
+            next_step="Nothing was removed; end that first.",
+            path=look.workspace.path,
+            reasons=list(look.reasons),
+        )
 
 
 def _tasks(invocation: Invocation, looks: Sequence[Look]) -> dict[str, Task]:
@@ -142,7 +187,7 @@ def _all_lines(
     *,
     dry: bool,
 ) -> list[Line]:
-    if not (done.outcomes or done.refused or done.strays or done.noted):
+    if done == Cleaning(outcomes=()):
         return [["no worktrees of Lessor's are here"], *next_lines(["lessor"])]
     *lines, last = _lines(invocation, done.outcomes, tasks, dry=dry)
     for stray in done.strays:
@@ -154,6 +199,7 @@ def _all_lines(
     if done.noted:
         many = "1 salvage" if done.noted == 1 else f"{done.noted} salvages"
         lines.append([Piece(pad("found", LABEL), Tone.NAME), f"{many} that the store had missed"])
+    lines += found_lines(done)
     for n, excess in enumerate(overrun.excesses):
         label = Piece(pad("" if n else "budget", LABEL), Tone.WARN)
         lines.append([label, excess_text(excess)])

@@ -45,7 +45,9 @@ def landed(
 ) -> None:
     """Say what became of branches: landed, how and in which commit; open; or why nobody can tell.
 
-    N is a task, BRANCH any branch; without either all branches are judged.
+    N is a task, BRANCH any branch; without either all branches are judged. What is found of tasks'
+    results is recorded: one that landed, or whose branch was deleted and that nothing else has, is no
+    ground for later tasks any more. With --onto nothing is recorded.
     """
     common_dir = invocation.standing.checkout_or_refuse().repository.common_dir
     refs = read_refs(common_dir)
@@ -58,10 +60,41 @@ def landed(
     wanted = _wanted(invocation, names, refs, target=target, remote=remote)
     asked = [_asked(one, refs) for one in wanted]
     found = what_landed(common_dir, asked, target=target, remote=said)
+    recorded = _settle(invocation, wanted, found, target, said) if onto is None else {}
+    told = [
+        f"recorded as {end}: {', '.join(f'#{task.number}' for task in tasks)}"
+        for end, tasks in recorded.items()
+        if tasks
+    ]
     invocation.answer_all(
-        [_record(one, landing, target) for one, landing in zip(wanted, found, strict=True)],
-        lambda: _lines(invocation, wanted, found, target, [target.note, silence]),
+        [
+            _record(one, landing, target, recorded)
+            for one, landing in zip(wanted, found, strict=True)
+        ],
+        lambda: _lines(invocation, wanted, found, target, [target.note, silence, *told]),
     )
+
+
+def _settle(
+    invocation: Invocation,
+    wanted: Sequence[_Wanted],
+    found: Sequence[Landing],
+    target: Target,
+    said: Advertised | None,
+) -> dict[str, list[Task]]:
+    """Record what was found of tasks' results; those that weren't known, by what they are now."""
+    repository = invocation.repository
+    if repository is None:
+        return {}
+    from lessor.runner.settling import give_up_gone, settle_found
+
+    lessor = invocation.lessor
+    common_dir = invocation.standing.checkout_or_refuse().repository.common_dir
+    of_tasks = [(one.task, landing) for one, landing in zip(wanted, found, strict=True) if one.task]
+    settled = settle_found(lessor, common_dir, of_tasks, repository=repository, target=target)
+    named = {task.id for task, _ in of_tasks}
+    gone = give_up_gone(lessor, common_dir, repository=repository, said=said, only=named)
+    return {"landed": [one.task for one in settled], "given up": gone}
 
 
 def _remote(invocation: Invocation, *, offline: bool) -> tuple[str | None, Advertised | None, str]:
@@ -134,7 +167,10 @@ def _asked(wanted: _Wanted, refs: Mapping[str, str]) -> Asked:
     return Asked(branch=wanted.branch, base=base, seen=task.commit)
 
 
-def _record(wanted: _Wanted, landing: Landing, target: Target) -> Record:
+def _record(
+    wanted: _Wanted, landing: Landing, target: Target, recorded: Mapping[str, list[Task]]
+) -> Record:
+    ends = (end for end, tasks in recorded.items() if wanted.task in tasks)
     return {
         "branch": landing.branch,
         "taskId": wanted.task.id if wanted.task else None,
@@ -150,6 +186,7 @@ def _record(wanted: _Wanted, landing: Landing, target: Target) -> Record:
         "changes": {"landed": landing.parts, "of": landing.of},
         "pushed": landing.pushed,
         "inProgress": list(landing.in_progress),
+        "recorded": next(ends, None),
     }
 
 

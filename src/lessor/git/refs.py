@@ -67,6 +67,22 @@ def read_ref(common_dir: Path, ref: str) -> str | None:
     return found.text if found.code == 0 else None
 
 
+def is_unreferenced(common_dir: Path, commit: str) -> bool:
+    """Whether nothing of this clone leads to `commit`: no reference, and no worktree's HEAD.
+
+    True also where the commit isn't here. Reflogs don't count: what only they know, git deletes.
+
+    Raises:
+        GitError: Git can't tell.
+    """
+    asked = ["cat-file", "-e", f"{commit}^{{commit}}"]
+    if run_git(asked, cwd=common_dir, git_dir=common_dir, check=False).code != 0:
+        return True
+    # With --all go the HEADs of all worktrees.
+    asked = ["rev-list", "--max-count=1", commit, "--not", "--all"]
+    return bool(run_git(asked, cwd=common_dir, git_dir=common_dir).lines)
+
+
 def create_ref(common_dir: Path, ref: str, oid: str) -> bool:
     """Make `ref` point at `oid`; False when the reference already exists, whatever it holds.
 

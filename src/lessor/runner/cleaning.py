@@ -12,10 +12,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from lessor.errors import ConflictError, HoldsWorkError, LessorError, TransitionRefusedError
+from lessor.errors import (
+    ConflictError,
+    GitError,
+    HoldsWorkError,
+    LessorError,
+    TransitionRefusedError,
+)
 from lessor.git.leaving import leaving_path
 from lessor.git.removal import always
 from lessor.git.salvage import Salvage
+from lessor.git.target import default_target, read_refs
 from lessor.git.worktree import (
     discard_worktree,
     forget_worktree,
@@ -23,11 +30,13 @@ from lessor.git.worktree import (
     remove_worktree,
     resume_removals,
 )
+from lessor.model.task import Task
 from lessor.model.workspace import Workspace, WorkspaceState
 from lessor.runner.host import Presence
 from lessor.runner.looking import Look, look_at, look_at_all, with_merged
 from lessor.runner.occupants import occupants
 from lessor.runner.salvaging import LONGEST_WHY, note_saved, save
+from lessor.runner.settling import Settled, give_up_gone, settle_landed
 from lessor.runner.site import Site
 from lessor.runner.unrecorded import Stray, note_unrecorded, strays
 from lessor.runner.witness import workspace_presence
@@ -54,12 +63,16 @@ class Cleaning:
         refused: what of removals that were cut short stood in the way.
         strays: Lessor's worktrees that are in no record; they stay.
         noted: how many salvages the store was told of, that it had no record of.
+        settled: results that were found to be in the default branch, and weren't known to be.
+        given_up: tasks whose results are gone; they were recorded as given up.
     """
 
     outcomes: tuple[Outcome, ...]
     refused: tuple[LessorError, ...] = ()
     strays: tuple[Stray, ...] = ()
     noted: int = 0
+    settled: tuple[Settled, ...] = ()
+    given_up: tuple[Task, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +94,8 @@ def clean(site: Site, *, dry: bool = False) -> Cleaning:
     """Take away every workspace that is empty, merged or kept; the rest stays, with its reasons.
 
     Removals that were cut short are finished or undone, half a worktree is made whole before it is
-    judged, records of what is gone are closed, and the store is told of salvages that it missed.
+    judged, records of what is gone are closed, and the store is told of salvages that it missed, and of
+    results that landed or are gone.
 
     Args:
         site: the repository on this host.
@@ -93,7 +107,38 @@ def clean(site: Site, *, dry: bool = False) -> Cleaning:
     refused = () if dry else tuple(resume_removals(site.repo))
     noted = 0 if dry else note_unrecorded(site)
     outcomes = tuple(_clean_one(site, look, dry=dry) for look in look_at_all(site))
-    return Cleaning(outcomes=outcomes, refused=refused, strays=tuple(strays(site)), noted=noted)
+    settled = () if dry else settle_results(site)
+    given_up = () if dry else _give_up_gone(site)
+    return Cleaning(
+        outcomes=outcomes,
+        refused=refused,
+        strays=tuple(strays(site)),
+        noted=noted,
+        settled=settled,
+        given_up=given_up,
+    )
+
+
+def settle_results(site: Site) -> tuple[Settled, ...]:
+    """Record as landed what the default branch has of results; nothing where it can't be told."""
+    common_dir = site.repo.common_dir
+    try:
+        target = default_target(common_dir, read_refs(common_dir), remote="origin", said=None)
+    except GitError:
+        return ()
+    return tuple(settle_landed(site.lessor, common_dir, repository=site.repository, target=target))
+
+
+def give_up(site: Site, task: str) -> bool:
+    """Record that a person gave up the task's result, where it has one that hasn't landed."""
+    landings = site.lessor.landings
+    if not any(result.is_open for result in landings.results(task=task, unfinished=True)):
+        return False
+    return landings.discarded(task, reason="discarded by a person")
+
+
+def _give_up_gone(site: Site) -> tuple[Task, ...]:
+    return tuple(give_up_gone(site.lessor, site.repo.common_dir, repository=site.repository))
 
 
 def discard(site: Site, look: Look) -> Outcome:

@@ -42,6 +42,11 @@ class Unlanded:
     shadowed: bool
     finished: bool = True
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it could land, or be given up: of work that goes on, while it casts a shadow."""
+        return self.finished or self.shadowed
+
 
 class Landings:
     """A refusal raises and changes nothing. What was recorded before is answered as it is."""
