@@ -114,6 +114,22 @@ def test_nothing_is_left_in_a_session_for_the_next_client(
             assert db.execute("SELECT count(*) FROM pg_prepared_statements").fetchone() == (0,)
 
 
+def test_a_failover_that_a_pooler_hides_begins_a_new_term(
+    pooled: tuple[Pooler | PgBouncer, Yard], direct: StoreUnderTest
+) -> None:
+    """Its clients' connections stay open, so that none of them is told of another server."""
+    _, yard = pooled
+    grant = yard.running("src")
+    store = yard.lessor.store
+    assert isinstance(store, PostgresStore)
+    before = store.lineage._replace(timeline="00000009")
+    direct.sql("UPDATE meta SET value = :v WHERE key = 'lineage'", v=f"{before.cluster}/00000009")
+    store.lineage = before
+    assert yard.refused(lambda: yard.complete(grant)).code == "lease_lost"
+    assert yard.lessor.registry.repository(yard.repository.id).term == 1
+    assert yard.claim_one().term == 1
+
+
 def test_a_waiting_claim_polls_where_it_cant_listen(
     pooled: tuple[Pooler | PgBouncer, Yard],
 ) -> None:

@@ -27,6 +27,7 @@ from lessor.store.postgres.transaction import (
     JoinedTransaction,
     PostgresTransaction,
     own_statements,
+    through_pooler,
 )
 
 CHANNEL = "lessor"
@@ -73,7 +74,8 @@ class PostgresStore:
     def write(self, rule: Callable[[PostgresTransaction], T]) -> T:
         """Run `rule` in one transaction; again after a serialization failure or a failed guard."""
         for _ in range(TRIES):
-            tx = PostgresTransaction(self._line(), pooled=self._pooled)
+            line = self._line()
+            tx = PostgresTransaction(line, first=self._first())
             try:
                 answer = rule(tx)
                 if not tx.over:
@@ -84,6 +86,7 @@ class PostgresStore:
                 tx.roll_back()
                 if error.sqlstate != GUARD_FAILED:
                     raise _signal(error) from error
+                self._look_again(line)
             except BaseException:
                 tx.roll_back()
                 raise
@@ -246,14 +249,26 @@ class PostgresStore:
         """A new term where another server or timeline answers than before.
 
         At every new connection: after a failover the same address leads to a promoted standby,
-        which may have lost grants that were acknowledged. A standby can't note anything: it is
-        asked again, as it may be promoted under an open connection.
+        which may have lost grants that were acknowledged. A pooler keeps connections beyond that:
+        there each transaction compares. A standby can't note anything: it is asked again, as it
+        may be promoted under an open connection.
         """
         found = lineage(line.connection)
         if found != self.lineage and not found.standby:
             asked = {"cluster": found.cluster, "timeline": found.timeline}
             line.send([("note_lineage", asked)])
         self.lineage = found
+
+    def _first(self) -> list[Call]:
+        return through_pooler(self.lineage) if self._pooled else []
+
+    def _look_again(self, line: Line) -> None:
+        """After a failed guard: behind a pooler it may be that another server answers."""
+        if self._pooled and not line.connection.closed:
+            try:
+                self._note_lineage(line)
+            except psycopg.Error as error:
+                raise translate(error) from error
 
     def _refuse_other(self, connection: psycopg.Connection[Any]) -> None:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -14,6 +14,7 @@ from psycopg.types.numeric import Int8Dumper
 
 from lessor.store import Call, Row
 from lessor.store.postgres.line import Line, Statement, parse_statement
+from lessor.store.postgres.lineage import Lineage
 from lessor.store.statements import load_statements
 
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
@@ -41,12 +42,12 @@ class PostgresTransaction:
     """A transaction that begins with its first statement.
 
     Args:
-        pooled: a session's setting would leak to the pooler's other clients.
+        first: what it begins with, answered by nothing that the rule asked for.
     """
 
-    def __init__(self, line: Line, *, pooled: bool) -> None:
+    def __init__(self, line: Line, *, first: Sequence[Call] = ()) -> None:
         self._line = line
-        self._pooled = pooled
+        self._first = first
         self._begun = False
         self.over = False
 
@@ -85,7 +86,20 @@ class PostgresTransaction:
         if self._begun:
             return []
         self._begun = True
-        return [_BEGIN, _LOCK_TIMEOUT] if self._pooled else [_BEGIN]
+        return [_BEGIN, *self._first]
+
+
+def through_pooler(known: Lineage) -> list[Call]:
+    """What a transaction begins with whose connection a pooler keeps, whatever server it leads to.
+
+    A session's setting would leak to the pooler's other clients. And after a failover no connection
+    is lost by which it would be noticed: each transaction compares, and fails as a guard does.
+    """
+    told = [
+        ("same_cluster", {"cluster": known.cluster}),
+        ("same_timeline", {"timeline": known.timeline}),
+    ]
+    return [_LOCK_TIMEOUT, *(call for call in told if any(call[1].values()))]
 
 
 class JoinedTransaction:

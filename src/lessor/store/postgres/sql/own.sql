@@ -237,6 +237,14 @@ WITH known AS (
 )
 SELECT count(*) AS terms, (SELECT count(*) FROM gaps) AS gaps FROM terms
 
+-- name: same_cluster
+-- Whether the server behind a pooler is the one of before.
+SELECT lessor.expect(count(*), 1) AS same FROM pg_control_system() AS c WHERE c.system_identifier::text = :cluster
+
+-- name: same_timeline
+-- Whether that server has been promoted or restored since.
+SELECT lessor.expect((substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) = :timeline)::int, 1) AS same
+
 -- name: begin_term
 -- What a person says who has restored the server by its own tools: as for another lineage, which stays.
 WITH terms AS (
