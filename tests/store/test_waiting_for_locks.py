@@ -14,12 +14,15 @@ from contextlib import closing
 
 import psycopg
 import pytest
+from pgbouncer import PgBouncer, is_installed
 
-from builders import TTL, MakeStore, Yard
+from builders import TTL, MakeStore, StoreUnderTest, Yard
 from held import holding, refusal, until_waiting
 from invariants import check_invariants
-from lessor.errors import LeaseLostError, LessorError
+from lessor.errors import LeaseLostError, LessorError, StoreUnavailableError
 from lessor.model.grant import Failure, Grant, Reach, Result
+from lessor.store import Transaction
+from lessor.store.postgres import PostgresStore
 
 Write = Callable[[Yard, Grant], object]
 
@@ -471,3 +474,49 @@ def _move(
         case _:
             leases.sweep()
             yard.add("more", needs=tuple(some[:2]), scopes=(f"d{dice.randrange(6)}",))
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_who_stops_in_the_middle_of_a_transaction_keeps_the_lock_for_seconds_only(
+    yard: Yard, aside: ThreadPoolExecutor, pooled: bool
+) -> None:
+    """A process that is paused or cut off there would else stop the repository's claims for hours."""
+    if pooled and not is_installed():
+        pytest.skip("there is no pgbouncer here")
+    pooler = PgBouncer(yard.store.url) if pooled else None
+    through = StoreUnderTest("postgres", pooler.url, yard.store.clock) if pooler else yard.store
+    paused = through.connect()
+    locked, go_on = threading.Event(), threading.Event()
+
+    def stop_with_the_lock(tx: Transaction) -> object:
+        row = yard.lessor.naming.repository_row(yard.repository.id)
+        tx.rows("lock_repository", repository_id=row)
+        locked.set()
+        go_on.wait()
+        return tx.now()
+
+    yard.add("next", scopes=("src",))
+    stopped = aside.submit(paused.store.write, stop_with_the_lock)
+    locked.wait()
+    try:
+        assert yard.claim_one().title == "next"
+    finally:
+        go_on.set()
+    with pytest.raises(StoreUnavailableError):
+        stopped.result()
+    paused.close()
+    if pooler:
+        pooler.close()
+
+
+def test_a_server_that_says_nothing_is_given_up_as_the_url_says_or_within_half_a_minute(
+    yard: Yard,
+) -> None:
+    """Where packets are lost, a kernel tries for a quarter of an hour, and waits for an answer for two."""
+    given = f"{yard.store.url}{'&' if '?' in yard.store.url else '?'}tcp_user_timeout=7000"
+    for url, expected in ((yard.store.url, "20000"), (given, "7000")):
+        store = PostgresStore(url)
+        parameters = store._line().connection.info.get_parameters()
+        store.close()
+        assert parameters["tcp_user_timeout"] == expected
+        assert parameters["keepalives_idle"] == "10"

@@ -36,7 +36,12 @@ def translate(error: psycopg.Error) -> LessorError:
                 next_step="Report this with `lessor doctor`.",
                 constraint=name,
             )
-        case pg.DiskFull() | pg.OutOfMemory() | pg.ReadOnlySqlTransaction():
+        case (
+            pg.DiskFull()
+            | pg.OutOfMemory()
+            | pg.ReadOnlySqlTransaction()
+            | pg.IdleInTransactionSessionTimeout()
+        ):
             return StoreUnavailableError(
                 f"The server refused to write: {_first_line(error)}.",
                 next_step="Look at the server; nothing was changed.",

@@ -55,15 +55,35 @@ def migrate(db: psycopg.Connection[tuple[object, ...]]) -> None:
 # again, no bitmaps, which take in every dead entry of a key where its last one is wanted, and each row
 # that is looked at costs as much as a page. A planner without one of these settings goes without it.
 _SETTINGS = b"""SELECT set_config(name, value, false) FROM (VALUES
-  ('lock_timeout', '10000'), ('plan_cache_mode', 'force_generic_plan'), ('jit', 'off'),
+  ('lock_timeout', '10000'), ('idle_in_transaction_session_timeout', '5000'), ('plan_cache_mode', 'force_generic_plan'), ('jit', 'off'),
   ('enable_seqscan', 'off'), ('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'),
   ('enable_material', 'off'), ('enable_bitmapscan', 'off'), ('cpu_tuple_cost', '1')
 ) AS wanted (name, value) WHERE current_setting(name, true) IS NOT NULL"""
 
 
 def settle(db: psycopg.Connection[tuple[object, ...]]) -> None:
-    """Set what a session of Lessor's own, without a pooler, keeps: lock timeout and plans."""
+    """Set what a session of Lessor's own, without a pooler, keeps: its timeouts and plans.
+
+    A client that is stopped or cut off in the middle of a transaction has the repository's lock: the
+    server ends it before those who wait for the lock give up.
+    """
     db.execute(_SETTINGS, prepare=False)
+
+
+# Where packets are lost without a word, a kernel tries for a quarter of an hour, and an answer that
+# never comes is awaited for two: longer than any lease.
+_PATIENCE: dict[str, str | int] = {
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+}
+
+
+def patience(dsn: str) -> dict[str, str | int]:
+    """For how long a server that says nothing is waited for, where `dsn` doesn't say it."""
+    asked = psycopg.conninfo.conninfo_to_dict(dsn)
+    return {name: value for name, value in _PATIENCE.items() if name not in asked}
 
 
 def is_pooled(db: psycopg.Connection[tuple[object, ...]]) -> bool:

@@ -22,7 +22,7 @@ from lessor.store import TRIES, Call, LongWay, RetryRule, Row, T
 from lessor.store.postgres.errors import GUARD_FAILED, LONG_WAY, REPEATABLE, translate
 from lessor.store.postgres.line import Line
 from lessor.store.postgres.lineage import Lineage, lineage
-from lessor.store.postgres.opening import is_pooled, migrate, settle
+from lessor.store.postgres.opening import is_pooled, migrate, patience, settle
 from lessor.store.postgres.transaction import (
     JoinedTransaction,
     PostgresTransaction,
@@ -225,7 +225,11 @@ class PostgresStore:
             raise StoreUnavailableError("The store was closed.", next_step="Open it again.")
         # psycopg's own prepared statements are off: on a rollback it would drop the line's with them.
         db: psycopg.Connection[tuple[Any, ...]] = psycopg.connect(
-            self._dsn, autocommit=True, connect_timeout=10, prepare_threshold=None
+            self._dsn,
+            autocommit=True,
+            connect_timeout=10,
+            prepare_threshold=None,
+            **patience(self._dsn),  # type: ignore[arg-type]
         )
         self._pooled = is_pooled(db)
         if not self._pooled:
@@ -289,7 +293,12 @@ class PostgresStore:
         if dsn is None:
             return None
         try:
-            self._listener = psycopg.connect(dsn, autocommit=True, connect_timeout=10)
+            self._listener = psycopg.connect(
+                dsn,
+                autocommit=True,
+                connect_timeout=10,
+                **patience(dsn),  # type: ignore[arg-type]
+            )
             self._listener.execute(f"LISTEN {CHANNEL}")
         except psycopg.Error as error:
             raise StoreUnavailableError(

@@ -21,6 +21,7 @@ _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
 _BEGIN: Call = ("begin", {})
 _COMMIT: Call = ("commit", {})
 _LOCK_TIMEOUT: Call = ("lock_timeout", {})
+_IDLE_TIMEOUT: Call = ("idle_timeout", {})
 _ROLLBACK: Call = ("rollback", {})
 
 
@@ -33,6 +34,7 @@ def own_statements() -> Mapping[str, Statement]:
         "rollback": "ROLLBACK",
         "discard_plans": "DISCARD PLANS",
         "lock_timeout": "SET LOCAL lock_timeout = 10000",
+        "idle_timeout": "SET LOCAL idle_in_transaction_session_timeout = 5000",
     }
     texts = {**load_statements("postgres"), **frame}
     return {name: parse_statement(text) for name, text in texts.items()}
@@ -99,7 +101,7 @@ def through_pooler(known: Lineage) -> list[Call]:
         ("same_cluster", {"cluster": known.cluster}),
         ("same_timeline", {"timeline": known.timeline}),
     ]
-    return [_LOCK_TIMEOUT, *(call for call in told if any(call[1].values()))]
+    return [_LOCK_TIMEOUT, _IDLE_TIMEOUT, *(call for call in told if any(call[1].values()))]
 
 
 class JoinedTransaction:
