@@ -69,6 +69,7 @@ REFUSALS: dict[str, frozenset[str]] = {
         "leases.acknowledge": "invalid not_found lease_lost transition_refused",
         "leases.watch": "invalid not_found lease_lost",
         "leases.widen": "invalid scope_invalid not_found lease_lost scope_held",
+        "leases.move_branch": "invalid branch_invalid not_found lease_lost",
         "leases.admit": "invalid not_found lease_lost",
         "leases.who": "invalid scope_invalid not_found",
         "leases.leases": "invalid not_found",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from builders import TTL, Yard
 from lessor.model.label import parse_label
 from lessor.model.task import NewTask
@@ -91,3 +93,49 @@ def test_titles_in_any_script_make_a_branch(yard: Yard) -> None:
     for grant in yard.claim(wanted=9):
         assert grant.branch is not None
         assert grant.branch.startswith(f"ai/{grant.number}")
+
+
+def test_a_branch_that_cant_be_handed_on_is_left_for_another(yard: Yard) -> None:
+    grant = yard.running("src")
+    name, label = yard.lessor.leases.move_branch(grant.holder, "ai/1-work-e1", why="it is kept")
+    assert name == "ai/1-work-e1"
+    assert parse_label(label) == replace(parse_label(grant.label), branch=name)
+    lease = yard.lessor.leases.lease(grant.lease)
+    task = yard.lessor.tasks.task(grant.task)
+    assert (lease.branch, lease.label, task.branch) == (name, label, name)
+    assert yard.kinds(grant.task)[-1] == "branch"
+    again = yard.lessor.leases.move_branch(grant.holder, name, why="it is kept")
+    assert again == (name, label)
+    assert yard.kinds(grant.task).count("branch") == 1
+    yard.complete(grant)
+    assert yard.lessor.tasks.task(grant.task).state == "succeeded"
+
+
+def test_the_next_epoch_has_the_branch_that_was_moved_to_and_the_old_one_is_free(
+    yard: Yard,
+) -> None:
+    grant = yard.running("src")
+    yard.lessor.leases.move_branch(grant.holder, "ai/1-work-e1", why="it is kept")
+    yard.add("its old one", branch=grant.branch)
+    yard.store.advance(TTL)
+    again = yard.claim_one(task=grant.task)
+    assert again.branch == "ai/1-work-e1"
+    assert parse_label(again.label).branch == again.branch
+
+
+def test_a_branch_of_another_unfinished_task_is_never_moved_to(yard: Yard) -> None:
+    yard.add("other", branch="ai/1-work-e1", scopes=("docs",))
+    grant = yard.running("src")
+    name, _ = yard.lessor.leases.move_branch(grant.holder, "ai/1-work-e1", why="it is kept")
+    assert name == "ai/1-work-e1-2"
+
+
+def test_a_holder_that_lost_its_lease_moves_no_branch(yard: Yard) -> None:
+    grant = yard.running("src")
+    yard.store.advance(TTL)
+    current = yard.claim_one(worker=yard.other.id)
+    error = yard.refused(
+        lambda: yard.lessor.leases.move_branch(grant.holder, "ai/9-x", why="it is kept")
+    )
+    assert error.code == "lease_lost"
+    assert yard.lessor.leases.lease(current.lease).branch == current.branch

@@ -172,6 +172,9 @@ cases(
         ),
         "leases.watch": lambda y: y.lessor.leases.watch(zombie(y.running().holder, token=NUL)),
         "leases.widen": lambda y: y.lessor.leases.widen(y.running().holder, [NUL]),
+        "leases.move_branch": lambda y: y.lessor.leases.move_branch(
+            y.claim_free(task=y.add(free=True).task)[0].holder, "ai/1-x", why="it is kept"
+        ),
         "leases.admit": lambda y: y.lessor.leases.admit(y.running().holder, "docs"),
         "leases.who": lambda y: y.lessor.leases.who(NUL, repository=y.repository.id),
         "leases.leases": lambda y: y.lessor.leases.leases(most=0),
@@ -263,6 +266,9 @@ cases(
         "leases.widen": lambda y: y.lessor.leases.widen(
             zombie(y.running().holder, task="task_x"), ["d"]
         ),
+        "leases.move_branch": lambda y: y.lessor.leases.move_branch(
+            zombie(y.running().holder, task="task_x"), "ai/1-x", why="it is kept"
+        ),
         "leases.admit": lambda y: y.lessor.leases.admit(
             y.claim_free(task=y.add(free=True).task)[0].holder, ["d"]
         ),
@@ -293,6 +299,9 @@ cases(
         ),
         "leases.watch": lambda y: y.lessor.leases.watch(zombie(y.running().holder, epoch=7)),
         "leases.widen": lambda y: y.lessor.leases.widen(lost(y).holder, ["d"]),
+        "leases.move_branch": lambda y: y.lessor.leases.move_branch(
+            lost(y).holder, "ai/1-x", why="it is kept"
+        ),
         "leases.admit": lambda y: y.lessor.leases.admit(lost(y).holder, []),
     },
 )
@@ -373,6 +382,11 @@ def _taken_branch_within(yard: Yard) -> object:
 def _taken_path(yard: Yard) -> object:
     reserve(yard, yard.running("a"))
     return reserve(yard, yard.running("b"))
+
+
+@case("leases.move_branch", "branch_invalid")
+def _moves_to_what_is_no_branch(yard: Yard) -> object:
+    return yard.lessor.leases.move_branch(yard.running().holder, "main", why="it is kept")
 
 
 @case("workspaces.adopt", "transition_refused")

@@ -14,7 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lessor.errors import BranchInvalidError
-from lessor.model.branch import DEFAULT_TYPES, branch_for, is_branch, parse_branch
+from lessor.model.branch import (
+    DEFAULT_TYPES,
+    branch_for,
+    branch_of_epoch,
+    is_branch,
+    parse_branch,
+)
 
 # The user's own configuration and a GIT_DIR of an outer hook stay out.
 ENVIRONMENT = {
@@ -246,3 +252,18 @@ def test_whatever_the_title_the_branch_is_accepted_and_short(
 
     assert parse_branch(name) == name
     assert len(name) <= 90
+
+
+@pytest.mark.parametrize(
+    ("branch", "epoch", "other"),
+    [
+        ("claude/14-retry", 2, "claude/14-retry-e2"),
+        ("claude/14-retry-e2", 3, "claude/14-retry-e3"),
+        ("fix/type-e2", 2, "fix/type-e2-e2"),
+        ("team/x", 12, "team/x-e12"),
+        (f"fix/{'a' * 196}", 2, f"fix/{'a' * 193}-e2"),
+        (f"fix/{'a' * 192}.b{'c' * 2}", 10, f"fix/{'a' * 192}-e10"),
+    ],
+)
+def test_a_branch_of_an_epoch_is_another_valid_name(branch: str, epoch: int, other: str) -> None:
+    assert branch_of_epoch(branch, epoch) == other

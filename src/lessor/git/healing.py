@@ -16,6 +16,7 @@ from lessor.git.layout import layout_of
 from lessor.git.progress import (
     BISECT_START,
     DETACHED_REBASE,
+    HEAD_LOCK,
     branch_in_progress,
     git_locks,
     rebase_head_name,
@@ -27,7 +28,6 @@ from lessor.git.salvage import salvage_entry
 
 _TRIES = 5
 _HANDED_ON = "lessor: the branch was handed on"
-_HEAD_LOCK = "HEAD.lock"
 
 
 def detach_entry(git_dir: Path) -> None:
@@ -60,12 +60,12 @@ def _detach(git_dir: Path) -> str:
         moved = run_git(args, cwd=git_dir, git_dir=git_dir, check=False)
         if moved.code == 0:
             return head
-        if _HEAD_LOCK in git_locks(git_dir):
+        if HEAD_LOCK in git_locks(git_dir):
             raise WorktreeError(
-                f"A git command holds {git_dir / _HEAD_LOCK}, and may move the branch yet.",
+                f"A git command holds {git_dir / HEAD_LOCK}, and may move the branch yet.",
                 next_step="The branch can be handed on when it ends. If no git runs there any "
                 "more, remove that file.",
-                lock=str(git_dir / _HEAD_LOCK),
+                lock=str(git_dir / HEAD_LOCK),
             )
         tries += 1
         if tries == _TRIES:

@@ -18,7 +18,8 @@ _MARKERS = {
     "BISECT_LOG": "bisect",
     "sequencer": "cherry-pick",
 }
-_LOCKS = ("index.lock", "HEAD.lock")
+HEAD_LOCK = "HEAD.lock"
+_LOCKS = ("index.lock", HEAD_LOCK)
 # What a bisect goes back to: a branch, or a commit where HEAD was detached.
 BISECT_START = "BISECT_START"
 _NOTES = (

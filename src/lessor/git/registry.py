@@ -13,7 +13,7 @@ from lessor.git.command import run_git
 from lessor.git.layout import entry_path
 from lessor.git.lock import file_lock
 from lessor.git.ownership import is_half_made, is_lessors
-from lessor.git.progress import branch_at_head, branch_in_progress
+from lessor.git.progress import HEAD_LOCK, branch_at_head, branch_in_progress
 from lessor.git.refs import BRANCHES
 from lessor.git.repository import Repository
 
@@ -83,6 +83,22 @@ def worktrees_of(common_dir: Path) -> list[tuple[Path, str | None]]:
     return [
         (git_dir, branch_at_head(git_dir) or branch_in_progress(git_dir)) for git_dir in git_dirs
     ]
+
+
+def branch_lock(repo: Repository, branch: str) -> Path | None:
+    """The lock file by which a git command may move `branch` yet; None where there is none.
+
+    The command runs, is frozen, or died: nothing tells these apart, and git itself waits for none.
+    A lock on the HEAD of a worktree of Lessor's that is on the branch is one too.
+    """
+    own = repo.common_dir / f"{BRANCHES}{branch}.lock"
+    if own.exists():
+        return own
+    for entry in list_worktrees(repo):
+        lock = entry.git_dir / HEAD_LOCK
+        if entry.is_lessors and entry.branch == branch and lock.exists():
+            return lock
+    return None
 
 
 def find_linked(repo: Repository, path: Path) -> Worktree:

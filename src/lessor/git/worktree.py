@@ -46,12 +46,20 @@ _TRIES = 10
 
 
 def add_worktree(
-    repo: Repository, *, path: Path, branch: str, base: str, task: str, epoch: int, reason: str
+    repo: Repository,
+    *,
+    path: Path,
+    branch: str,
+    base: str,
+    task: str,
+    epoch: int,
+    reason: str,
+    start: str | None = None,
 ) -> None:
     """Make a locked worktree at `path` on `branch`; a branch that exists is checked out as it is.
 
-    A new branch starts at `base`, follows no remote one, and `base` stays pinned below
-    `refs/lessor/base/`. Where only one half of the worktree exists, it is made whole and its files
+    A new branch starts at `start`, else at `base`, and follows no remote one; `base` stays pinned
+    below `refs/lessor/base/`. Where only one half of the worktree exists, it is made whole and its files
     and branch are kept. On failure the branch goes again if this call made it and it is still at
     the base.
 
@@ -63,13 +71,16 @@ def add_worktree(
     refuse_bad_ref(repo.common_dir, f"{BRANCHES}{branch}")
     place = plain_place(path)
     with worktree_lock(repo):
-        start = resolve_commit(repo.common_dir, base)
+        began = resolve_commit(repo.common_dir, base)
+        start = began if start is None else resolve_commit(repo.common_dir, start)
         pin = base_ref(task, epoch)
-        pinned = create_ref(repo.common_dir, pin, start)
-        if not pinned and read_ref(repo.common_dir, pin) != start:
+        pinned = create_ref(repo.common_dir, pin, began)
+        if not pinned and read_ref(repo.common_dir, pin) != began:
             raise WorktreeError(f"{pin} is another commit than {base}.", base=base, ref=pin)
         existed = read_ref(repo.common_dir, f"{BRANCHES}{branch}") is not None
         try:
+            if existed and start != began:
+                raise WorktreeError(f"{branch} is there already.", branch=branch)
             _free(repo, place, branch, task=task, epoch=epoch)
             _make_beside_others(repo, place, reason=making(reason), branch=branch, start=start)
             # From here on it is whole: a power cut before leaves half of the files, and nobody may
@@ -79,7 +90,7 @@ def add_worktree(
             if not existed:
                 _drop_branch(repo, branch, at=start)
             if pinned:
-                delete_ref(repo.common_dir, pin, expected=start)
+                delete_ref(repo.common_dir, pin, expected=began)
             raise WorktreeError(
                 f"No worktree at {place}: {refused}", path=str(place), branch=branch
             ) from refused

@@ -41,6 +41,7 @@ _GENERIC_TYPE = "ai"
 _TITLE_CHARS = 400
 _TYPE = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _DESCRIPTION = re.compile(r"[a-z0-9]+(?:[.-][a-z0-9]+)*")
+_OF_EPOCH = re.compile(r"-e[1-9][0-9]*\Z")
 _WORD = re.compile(r"[a-z0-9]+")
 _APOSTROPHES = "'’"  # noqa: RUF001 - the typographic one is meant
 
@@ -113,6 +114,14 @@ def branch_for(*, kind: str, number: int | None, title: str, fallback: str) -> B
     words = branch_words(title, fallback=fallback)
     described = "-".join(part for part in ("" if number is None else str(number), words) if part)
     return parse_branch(f"{branch_type(kind)}/{described}")
+
+
+def branch_of_epoch(branch: str, epoch: int) -> BranchName:
+    """Another name for a task's branch, where the one that it has can't be handed on."""
+    suffix = f"-e{epoch:d}"
+    described = branch if branch.endswith(suffix) else _OF_EPOCH.sub("", branch)
+    kept = described[: BRANCH_BYTES - len(suffix)].rstrip("-.")
+    return parse_branch(f"{kept}{suffix}", extra_types=(branch.partition("/")[0],))
 
 
 def branch_type(kind: str) -> str:

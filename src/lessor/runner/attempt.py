@@ -162,6 +162,7 @@ class Attempt:
 
             self._publishing.make_ready()
             place = workplace.take(self._grant)
+            self._grant = place.grant
             self._work.workspace = place.workspace
             plan = self._desk.plan_at(place.plan_from)
             if self._grant.check is None:

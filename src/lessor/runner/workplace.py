@@ -12,16 +12,19 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lessor.errors import GitError, LessorError
+from lessor.errors import GitError, LessorError, WorktreeError
 from lessor.git.command import run_git
 from lessor.git.healing import detach_entry
 from lessor.git.inspection import take_snapshot
 from lessor.git.layout import layout_of
+from lessor.git.progress import git_locks
 from lessor.git.refs import BRANCHES, read_ref
-from lessor.git.registry import list_worktrees, plain_place
+from lessor.git.registry import branch_lock, list_worktrees, plain_place
 from lessor.git.repository import resolve_commit
 from lessor.git.worktree import add_worktree, detach_head, relock_worktree, resume_removals
+from lessor.model.branch import branch_of_epoch
 from lessor.model.grant import Grant
+from lessor.model.lease import SECOND
 from lessor.model.workspace import Workspace, WorkspaceState
 from lessor.runner.asking import answered
 from lessor.runner.cleaning import take_away
@@ -33,18 +36,25 @@ from lessor.runner.salvaging import keep, move
 from lessor.runner.witness import is_over
 from lessor.runner.words import last_line
 
+LOCK_PATIENCE_MS = 2 * SECOND
+"""How long a git command that holds a lock on the branch is waited for: it takes milliseconds."""
+
+_LOOK_MS = 50
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """Where an epoch works.
 
     Attributes:
+        grant: as it is from now on: its branch may be another than the claim's.
         base: the commit that the task's work began from.
         start: the commit that this epoch began from.
         plan_from: the commit whose configuration judges the work: the base, but for work that
             stands on a result. That is an agent's, and nobody looked at it yet.
     """
 
+    grant: Grant
     workspace: Workspace
     worktree: Path
     base: str
@@ -81,7 +91,7 @@ class Workplace:
             kept = keep(self._desk, old, tell=self._tell)
             if over and kept and _is_half_made(self._desk, old):
                 self._unmake(old)
-            elif over and kept and adopted is None and _is_on_its_branch(old):
+            elif over and kept and adopted is None and self._may_go_on_in(old):
                 adopted = old
             else:
                 self._cut_loose(old, kept=kept)
@@ -152,6 +162,13 @@ class Workplace:
         desk = self._desk
         branch = grant.branch or f"ai/{grant.number}"
         base = self._earliest_base(earlier) or self._base_of(branch, grant)
+        tip = None
+        if earlier and (lock := self._lock_on(branch)) is not None:
+            tip = read_ref(desk.repo.common_dir, f"{BRANCHES}{branch}")
+            grant = self._leave_branch(grant, branch, lock)
+            branch = grant.branch or branch
+        elif earlier and read_ref(desk.repo.common_dir, f"{BRANCHES}{branch}") is None:
+            tip = self._newest_tip(earlier)
         path = desk.worktrees_dir / _directory(branch, grant)
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         reserve = desk.lessor.workspaces.reserve
@@ -169,6 +186,7 @@ class Workplace:
             task=grant.task,
             epoch=grant.epoch,
             reason=grant.label,
+            start=tip,
         )
         workspace = desk.lessor.workspaces.get(number)
         start = resolve_commit(path, "HEAD")
@@ -179,12 +197,52 @@ class Workplace:
     def _place(self, grant: Grant, workspace: Workspace, *, base: str, start: str) -> Place:
         stacked = grant.stand is not None and base == grant.stand.commit
         return Place(
+            grant=grant,
             workspace=workspace,
             worktree=Path(workspace.path),
             base=base,
             start=start,
             plan_from=self._desk.base_commit() if stacked else base,
         )
+
+    def _newest_tip(self, earlier: Sequence[Workspace]) -> str | None:
+        """Where the task's last branch is; the one that it was given may never have been made."""
+        tips = (
+            read_ref(self._desk.repo.common_dir, f"{BRANCHES}{w.branch}") for w in earlier[::-1]
+        )
+        return next((tip for tip in tips if tip is not None), None)
+
+    def _lock_on(self, branch: str) -> Path | None:
+        """The lock by which a git command keeps the branch, and goes on keeping it."""
+        clock = self._desk.clock
+        deadline_ms = clock.boottime_ms() + LOCK_PATIENCE_MS
+        while (lock := branch_lock(self._desk.repo, branch)) is not None:
+            if clock.boottime_ms() >= deadline_ms:
+                return lock
+            clock.wait(_LOOK_MS)
+        return None
+
+    def _leave_branch(self, grant: Grant, branch: str, lock: Path) -> Grant:
+        """Leave the branch to the git command that may move it yet; the grant with another one."""
+        desk = self._desk
+        wanted = branch_of_epoch(branch, grant.epoch)
+        if read_ref(desk.repo.common_dir, f"{BRANCHES}{wanted}") is not None:
+            raise WorktreeError(
+                f"{branch} can't be handed on while {lock} is there, and {wanted} is taken.",
+                next_step=f"If no git runs there any more, remove {lock}.",
+                lock=str(lock),
+            )
+        why = f"a git command holds {lock}, and may move {branch} yet"
+        move_branch = desk.lessor.leases.move_branch
+        name, label = answered(desk, lambda: move_branch(grant.holder, wanted, why=why))
+        self._tell(NoteKind.INHERITED, f"goes on on {name}: {why}")
+        return replace(grant, branch=name, label=label)
+
+    def _may_go_on_in(self, old: Workspace) -> bool:
+        """Whether its worktree is on its branch, and no git that died has left it locked."""
+        if not _is_on_its_branch(old) or self._lock_on(old.branch) is not None:
+            return False
+        return not git_locks(layout_of(Path(old.path)).git_dir)
 
     def _earliest_base(self, earlier: Sequence[Workspace]) -> str | None:
         for workspace in earlier:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, replace
 from typing import TypeVar
 
-from lessor.errors import InvalidError, LeaseLostError
+from lessor.errors import ConstraintError, InvalidError, LeaseLostError
 from lessor.ids import Chance
 from lessor.model.grant import ClaimRequest, Ended, Failure, Grant, Renewed, Result
 from lessor.model.label import MAX_EPOCH
@@ -18,12 +18,14 @@ from lessor.model.task import NewTask
 from lessor.model.waiting import Held
 from lessor.service import (
     acquiring,
+    branches,
     checking,
     completing,
     deciding,
     ending,
     holding,
     reading,
+    rebranching,
     requests,
 )
 from lessor.service.admitting import Admission, admit, no_packages
@@ -259,6 +261,35 @@ class Leases:
             ),
             verb="widened",
         )
+
+    def move_branch(self, holder: Holder, branch: str, *, why: str) -> tuple[str, str]:
+        """Go on on another branch, as the task's own can't be handed on; the name and the label.
+
+        The name gets a number where another unfinished task has it. What is on the old branch stays
+        there; bringing it along is the caller's.
+
+        Raises:
+            BranchInvalidError: it can't be a task's branch.
+            InvalidError: the task has none.
+            LeaseLostError: the caller isn't the live holder.
+        """
+        rebranching.check_wanted(branch, why)
+
+        def once() -> tuple[str, str]:
+            return held(
+                self._store,
+                self._naming,
+                holder,
+                lambda tx: rebranching.move_branch(tx, self._naming, holder, branch, why=why),
+                verb="given another branch",
+            )
+
+        try:
+            return once()
+        except ConstraintError as error:
+            if not branches.is_taken(error):
+                raise
+            return once()  # now the name is seen to be another's
 
     def admit(
         self,

@@ -135,6 +135,12 @@ RETURNING id
 -- name: attach_workspace
 UPDATE lessor.lease SET workspace_id = :workspace_id WHERE id = :lease_id AND ended_ms IS NULL RETURNING id
 
+-- name: move_task_branch
+UPDATE lessor.task SET branch = :branch WHERE id = :task_id RETURNING id
+
+-- name: move_lease_branch
+UPDATE lessor.lease SET branch = :branch, label = :label WHERE id = :lease_id AND ended_ms IS NULL RETURNING id
+
 -- name: set_workspace
 UPDATE lessor.workspace SET state = :state, snapshot = coalesce(:snapshot, snapshot), at_ms = lessor.ms()
 WHERE id = :workspace_id AND epoch = :epoch RETURNING id

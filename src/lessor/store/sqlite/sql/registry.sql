@@ -133,6 +133,12 @@ RETURNING id
 -- name: attach_workspace
 UPDATE lease SET workspace_id = :workspace_id WHERE id = :lease_id AND ended_ms IS NULL RETURNING id
 
+-- name: move_task_branch
+UPDATE task SET branch = :branch WHERE id = :task_id RETURNING id
+
+-- name: move_lease_branch
+UPDATE lease SET branch = :branch, label = :label WHERE id = :lease_id AND ended_ms IS NULL RETURNING id
+
 -- name: set_workspace
 UPDATE workspace SET state = :state, snapshot = coalesce(:snapshot, snapshot), at_ms = :now
 WHERE id = :workspace_id AND epoch = :epoch RETURNING id
