@@ -186,6 +186,40 @@ def test_what_a_person_mended_on_the_branch_lands(shop):
     assert (shop.root / "src/app.py").read_text().endswith("by 1\nby 2\n")
 
 
+@pytest.mark.parametrize("deleted", [False, True])
+def test_a_branch_that_lost_its_result_is_not_taken_for_one_that_landed(shop, deleted):
+    """Moved to where main is, it has nothing more to land; the result itself is in no target."""
+    task = result(shop, "README")
+    shop.write("docs/new.md", "by hand\n")
+    shop.commit("by hand")
+    branch = shop.task(task).branch
+    git(shop.root, "branch", "-f", branch, "main")
+    (done,) = land(shop, task)
+    assert done.came is Came.WAITS
+    assert shop.task(task).commit[:7] in done.text
+    assert done.step == f"git branch -f {branch} {shop.task(task).commit[:12]}, then: lessor land 1"
+    assert shop.task(task).stage is not Stage.LANDED
+    assert main(shop) == git(shop.root, "rev-parse", "main")
+    git(
+        shop.root,
+        "branch",
+        "-D" if deleted else "-f",
+        branch,
+        *() if deleted else (shop.task(task).commit,),
+    )
+    assert land(shop, task)[0].came is Came.LANDED
+
+
+def test_a_branch_that_lost_its_result_lands_as_nothing_where_the_target_has_it(shop):
+    task = result(shop, "README")
+    shop.write("docs/new.md", "by hand\n")
+    shop.commit("by hand")
+    git(shop.root, "cherry-pick", shop.task(task).commit)
+    git(shop.root, "branch", "-f", shop.task(task).branch, "main")
+    assert land(shop, task)[0].came is Came.THERE
+    assert shop.task(task).stage is Stage.LANDED
+
+
 def test_results_land_in_the_order_in_which_they_stand(shop):
     first, second = result(shop, "src/app.py"), result(shop, "src/app.py")
     assert shop.task(second).base == shop.task(first).commit

@@ -1,7 +1,8 @@
 """Moving a branch forward by compare-and-swap, also where somebody has it checked out.
 
 A checkout is moved only by git's own fast-forward, and only where nothing in it could be in the way:
-a branch that is moved under a checkout shows all that landed as if it had been undone there.
+a branch that is moved under a checkout shows all that landed as if it had been undone there. What git
+ignores there is a person's too (`.env`): by default git would write over it without a word.
 """
 
 from __future__ import annotations
@@ -11,13 +12,18 @@ from pathlib import Path
 from lessor.errors import ConflictError, GitError
 from lessor.git.command import CHECKOUT_TIMEOUT_S, DURABLY, run_git
 from lessor.git.layout import layout_of
-from lessor.git.progress import operations_in_progress
+from lessor.git.progress import branch_at_head, operations_in_progress
 from lessor.git.refs import BRANCHES, read_ref
 from lessor.git.registry import list_worktrees
+from lessor.git.replay import is_in
 from lessor.git.repository import Repository
 from lessor.git.status import read_status
 
 _NAMED = 3
+_MERGE = (
+    *("merge", "--ff-only", "--no-verify", "--quiet", "--no-autostash"),
+    "--no-overwrite-ignore",
+)
 
 
 def refuse_unready(repo: Repository, branch: str) -> Path | None:
@@ -65,7 +71,8 @@ def advance(repo: Repository, *, branch: str, old: str, new: str) -> bool:
     """Move `branch` from `old` to `new`, which contains it; False where it isn't at `old` any more.
 
     Raises:
-        ConflictError: as `refuse_unready`; or a file that git doesn't know of is in the way.
+        ConflictError: as `refuse_unready`; or a file that git doesn't know of, or ignores, is in the
+            way; or the checkout was put on another branch meanwhile.
         GitError: git can't.
     """
     place = refuse_unready(repo, branch)
@@ -81,18 +88,33 @@ def advance(repo: Repository, *, branch: str, old: str, new: str) -> bool:
     # Fast-forward or nothing; git keeps what it doesn't know of, and refuses where that is in the way.
     layout = layout_of(place)
     done = layout.git(
-        [*DURABLY, "merge", "--ff-only", "--no-verify", "--quiet", "--no-autostash", new],
+        [*DURABLY, *_MERGE, new],
         check=False,
         timeout_s=CHECKOUT_TIMEOUT_S,
     )
+    tip = read_ref(repo.common_dir, ref)
     if done.code == 0:
-        return True
-    if read_ref(repo.common_dir, ref) != old:
+        if tip == old:
+            raise _strayed(branch, place, branch_at_head(layout.git_dir))
+        return tip is not None and is_in(repo.common_dir, new, tip)
+    if tip != old:
         return False
     said = done.err.decode(errors="replace").strip()
     raise ConflictError(
         f"git doesn't move {branch} in {place}: {said}",
         next_step="Move that away, then land again.",
+        branch=branch,
+        checkout=str(place),
+    )
+
+
+def _strayed(branch: str, place: Path, now: str | None) -> ConflictError:
+    """Git moves what HEAD is on at the end of its work, and HEAD was on `branch` at the beginning."""
+    where = now or "a detached HEAD"
+    return ConflictError(
+        f"{place} was put on {where} while {branch} was moved there: {branch} is where it was, and "
+        f"{where} may have what was to land.",
+        next_step=f"Look at it: git -C {place} reflog -3. Then land again.",
         branch=branch,
         checkout=str(place),
     )

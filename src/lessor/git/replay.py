@@ -10,14 +10,14 @@ from lessor.git.command import CHECKOUT_TIMEOUT_S, failure, run_git
 from lessor.git.identity import LESSOR, configured_identity
 from lessor.git.layout import Layout, layout_of
 from lessor.git.repository import Repository
+from lessor.git.revision import resolve_commit
 
+# What a person set for rebases of their own: `updateRefs` moves every branch on the way, other
+# tasks' too, and `rebaseMerges` keeps the merges that are flattened here.
 _QUIETLY = (
-    "-c",
-    "advice.mergeConflict=false",
-    "-c",
-    "rebase.autoStash=false",
-    "-c",
-    "rerere.enabled=false",
+    *("-c", "advice.mergeConflict=false", "-c", "rebase.autoStash=false"),
+    *("-c", "rebase.updateRefs=false", "-c", "rebase.rebaseMerges=false"),
+    *("-c", "rerere.enabled=false"),
 )
 
 
@@ -45,8 +45,11 @@ def replay(repo: Repository, *, path: Path, head: str, base: str, onto: str) -> 
             is the result's; else (it stands on a result that was rewritten) only what came after.
 
     Raises:
-        GitError: git can't do it, for another reason than a conflict.
+        GitError: a revision names no commit here, or git can't do it for another reason than a
+            conflict.
     """
+    # A holder reports its commits in its own words: as ids they can't be read as options any more.
+    head, base, onto = (resolve_commit(repo.common_dir, rev) for rev in (head, base, onto))
     upstream = base
     if is_in(repo.common_dir, base, onto) or not is_in(repo.common_dir, base, head):
         upstream = onto

@@ -147,14 +147,12 @@ class Lander:
         """Land on the target as it is now; None where it moved meanwhile."""
         desk, tip = self._desk, self._tip()
         self._tell(task, f"rebasing onto {self._branch}@{tip[:7]}")
-        replayed = self._replay(task, tip)
+        head = self._head(task)
+        replayed = self._replay(task, head, tip)
         if replayed.commit is None:
             return self._conflicting(task, replayed, tip)
         if replayed.commit == tip:
-            self._record(task, tip, how="equivalent")
-            return Landing(
-                task=task, came=Came.THERE, text=f"{self._branch} has it already", old=tip
-            )
+            return self._of_nothing(task, head, tip)
         trouble, checked = self._check(task, replayed.commit, tip)
         if trouble:
             desk.lessor.landings.refused(task.id, trouble=trouble)
@@ -174,11 +172,30 @@ class Lander:
             new=replayed.commit,
         )
 
-    def _replay(self, task: Task, tip: str) -> Replayed:
-        desk = self._desk
-        head = read_ref(desk.repo.common_dir, f"{BRANCHES}{task.branch}") or task.commit or ""
+    def _head(self, task: Task) -> str:
+        """What lands: the branch's tip, as a person may have mended it; else the commit on record."""
+        tip = read_ref(self._desk.repo.common_dir, f"{BRANCHES}{task.branch}")
+        head = tip or task.commit or ""
         if head != task.commit:
             self._tell(task, f"its branch has moved since: {head[:7]}")
+        return head
+
+    def _of_nothing(self, task: Task, head: str, tip: str) -> Landing:
+        """A head that adds nothing to the target: landed only where the result adds nothing either."""
+        result = task.commit
+        if result and head != result and self._replay(task, result, tip).commit != tip:
+            text = (
+                f"its branch {task.branch} has nothing that {self._branch} hasn't, and the result "
+                f"{result[:7]} isn't there"
+            )
+            self._desk.lessor.landings.refused(task.id, trouble=text)
+            step = f"git branch -f {task.branch} {result[:12]}, then: lessor land {task.number}"
+            return Landing(task=task, came=Came.WAITS, text=text, old=tip, step=step)
+        self._record(task, tip, how="equivalent")
+        return Landing(task=task, came=Came.THERE, text=f"{self._branch} has it already", old=tip)
+
+    def _replay(self, task: Task, head: str, tip: str) -> Replayed:
+        desk = self._desk
         return replay(
             desk.repo,
             path=desk.worktrees_dir / "landing",

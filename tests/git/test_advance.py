@@ -1,0 +1,69 @@
+"""A branch moves forward with whoever has it checked out, and nothing in that checkout is lost."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lessor.errors import ConflictError
+from lessor.git.advance import advance
+from lessor.git.repository import Repository, head_commit
+
+Git = Callable[..., str]
+
+
+def landing(git: Git, worktree: Path, **files: str) -> str:
+    """A commit on the worktree's branch with `files`, ignored ones too."""
+    for path, text in files.items():
+        (worktree / path).write_text(text)
+    git(worktree, "add", "--force", "-A")
+    git(worktree, "commit", "-q", "-m", "result")
+    return head_commit(worktree)
+
+
+def test_a_checkout_follows(repo: Repository, main: Path, worktree: Path, git: Git):
+    old, new = head_commit(main), landing(git, worktree, README="theirs\n")
+    assert advance(repo, branch="main", old=old, new=new)
+    assert (main / "README").read_text() == "theirs\n"
+
+
+def test_an_ignored_file_of_the_persons_is_never_written_over(
+    repo: Repository, main: Path, worktree: Path, git: Git
+):
+    (main / ".env").write_text("KEY=mine\n")
+    old, new = head_commit(main), landing(git, worktree, **{".env": "KEY=theirs\n"})
+    with pytest.raises(ConflictError, match=r"\.env"):
+        advance(repo, branch="main", old=old, new=new)
+    assert (main / ".env").read_text() == "KEY=mine\n"
+    assert head_commit(main) == old
+
+
+def test_an_ignored_directory_of_the_persons_is_never_taken_for_a_file(
+    repo: Repository, main: Path, worktree: Path, git: Git
+):
+    (main / "build").mkdir()
+    (main / "build" / "notes").write_text("mine\n")
+    old, new = head_commit(main), landing(git, worktree, build="a file\n")
+    with pytest.raises(ConflictError, match="build"):
+        advance(repo, branch="main", old=old, new=new)
+    assert (main / "build" / "notes").read_text() == "mine\n"
+    assert head_commit(main) == old
+
+
+def test_a_checkout_that_changes_its_branch_meanwhile_is_not_taken_for_a_landing(
+    repo: Repository, main: Path, worktree: Path, git: Git
+):
+    """Git moves the branch that HEAD is on at its end; a filter is where another one can come in."""
+    git(main, "branch", "other")
+    old, new = head_commit(main), landing(git, worktree, **{".gitattributes": "* filter=away\n"})
+    new = landing(git, worktree, README="theirs\n")
+    away = (
+        f"cat; git --git-dir={shlex.quote(str(repo.common_dir))} symbolic-ref HEAD refs/heads/other"
+    )
+    git(main, "config", "filter.away.smudge", f"env -u GIT_INDEX_FILE sh -c {shlex.quote(away)}")
+    with pytest.raises(ConflictError, match="other"):
+        advance(repo, branch="main", old=old, new=new)
+    assert git(main, "rev-parse", "refs/heads/main") == old
