@@ -51,12 +51,48 @@ NOTHING: dict[str, str] = {
         SELECT l.id, l.end_reason FROM lease AS l WHERE l.kind = 'lease' AND l.ended_ms IS NOT NULL AND NOT EXISTS (
           SELECT 1 FROM event AS e WHERE e.task_id = l.task_id AND e.epoch = l.epoch
             AND e.at_ms = l.ended_ms AND e.kind IN (l.end_reason, 'blocked', 'cancelled'))""",
-    "each end of a hold or a reserved turn has its event": """
+    "each end of a hold, a reserved turn or a shadow has its event": """
         SELECT l.id, l.kind, l.end_reason FROM lease AS l
         WHERE l.kind <> 'lease' AND l.ended_ms IS NOT NULL AND NOT EXISTS (
           SELECT 1 FROM event AS e WHERE e.task_id = l.task_id AND (
             e.at_ms = l.ended_ms AND e.kind IN ('freed', 'claimed', 'cancelled', 'blocked')
-            OR e.at_ms >= l.ended_ms AND e.kind = 'amended'))""",
+            OR e.at_ms >= l.ended_ms AND (e.kind = 'amended' OR e.kind = l.end_reason AND l.kind = 'shadow')))""",
+    "an epoch casts one shadow, after its lease ended with a result or a question": """
+        SELECT l.id FROM lease AS l WHERE l.kind = 'shadow' AND (NOT EXISTS (
+            SELECT 1 FROM lease AS o WHERE o.task_id = l.task_id AND o.epoch = l.epoch AND o.kind = 'lease'
+              AND o.end_reason IN ('completed', 'asked') AND o.ended_ms <= l.granted_ms)
+          OR EXISTS (
+            SELECT 1 FROM lease AS m
+            WHERE m.task_id = l.task_id AND m.epoch = l.epoch AND m.kind = 'shadow' AND m.id <> l.id))""",
+    "a question's shadow follows its hold": """
+        SELECT l.id FROM lease AS l JOIN lease AS o ON o.task_id = l.task_id AND o.epoch = l.epoch AND o.kind = 'lease'
+        WHERE l.kind = 'shadow' AND o.end_reason = 'asked' AND NOT EXISTS (
+          SELECT 1 FROM lease AS h WHERE h.task_id = l.task_id AND h.epoch = l.epoch AND h.kind = 'hold'
+            AND h.end_reason = 'lapsed' AND h.ended_ms = l.granted_ms)""",
+    "a task's latest shadow is of its recorded result": """
+        SELECT l.id FROM lease AS l WHERE l.kind = 'shadow' AND NOT EXISTS (
+          SELECT 1 FROM unlanded AS u WHERE u.task_id = l.task_id
+            AND (u.lease_id = l.id AND u.epoch = l.epoch OR u.epoch > l.epoch AND l.ended_ms IS NOT NULL))""",
+    "a shadow lies only for work that nobody goes on with and that may land": """
+        SELECT l.id, t.status FROM lease AS l JOIN task AS t ON t.id = l.task_id JOIN unlanded AS u ON u.task_id = l.task_id
+        WHERE l.kind = 'shadow' AND l.ended_ms IS NULL
+          AND (t.status IN ('running', 'failed', 'cancelled') OR u.landed IS NOT NULL OR u.given_up = 1)""",
+    "a shadow ends as what became of its result": """
+        SELECT l.id, l.end_reason FROM lease AS l JOIN unlanded AS u ON u.task_id = l.task_id
+        WHERE l.kind = 'shadow' AND l.ended_ms IS NOT NULL AND u.lease_id = l.id AND (
+          l.end_reason NOT IN ('landed', 'discarded', 'lapsed', 'granted', 'cancelled')
+          OR l.end_reason = 'landed' AND u.landed IS NULL
+          OR l.end_reason = 'discarded' AND u.given_up = 0)""",
+    "a finished result that landed is told as landed": """
+        SELECT t.id, t.stage FROM task AS t JOIN unlanded AS u ON u.task_id = t.id
+        WHERE t.status = 'succeeded' AND u.epoch = t.epoch AND (t.stage = 'landed') <> (u.landed IS NOT NULL)""",
+    "paths of a shadow go when it is drained, and are of nothing else": """
+        SELECT s.lease_id FROM shadow_scope AS s LEFT JOIN lease AS l ON l.id = s.lease_id AND l.kind = 'shadow'
+        WHERE l.id IS NULL OR l.drained = 1 OR l.task_id <> s.task_id OR l.repository_id <> s.repository_id""",
+    "what stands on a result stands on one that was recorded": """
+        SELECT w.task_id FROM stand AS w WHERE NOT EXISTS (SELECT 1 FROM unlanded AS u WHERE u.task_id = w.on_task)""",
+    "nothing runs out before its time": """
+        SELECT id FROM lease WHERE end_reason = 'lapsed' AND ended_ms < expires_ms""",
     "what was begun is counted": """
         SELECT t.id FROM task AS t WHERE t.attempts <> (
           SELECT count(*) FROM lease AS l WHERE l.task_id = t.id AND l.kind = 'lease')""",

@@ -9,6 +9,7 @@ import re
 import select
 import signal
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,31 @@ def test_the_page_says_what_runs_waits_needs_a_person_and_is_to_land(
     assert "#4 Debounce the box  grows" in body["ready"]
     assert f"#{landed} Round totals  +1 {MINUS}1 in 1 file  verified" in body["to"]
     assert lines[-1].startswith(f"next  lessor diff {landed}")
+
+
+def test_a_result_that_blocks_too_long_is_told_with_the_command_that_ends_it(
+    person: Person, shop: Path
+) -> None:
+    git(shop, "rm", "-q", "lessor.toml")
+    git(shop, "commit", "-q", "-m", "no check")
+    for path in ("README", "web/new.ts"):
+        person.add(path, "--scope", path)
+        person.ok("run", "--", "/bin/sh", "-c", f"echo more >> {path}; echo done")
+    person.add("Both", "--scope", "README", "--scope", "web")
+    assert person.run("claim", "--agent", "x").code == 3
+    assert "needs you" not in person.ok().out
+    with closing(person.open()) as lessor:
+        lessor.registry.set_queue("default", wait_max_ms=1)
+    lines = person.ok().lines
+    (told,) = [line for line in lines if line.startswith("needs you")]
+    assert "#1 README  waits to land; #3 waits for it since " in told
+    assert told.endswith("lessor land 1")
+    assert lines[-1].startswith("next  lessor land 1")
+    (one,) = person.ok("-o", "json").json["blocking"]
+    assert (one["first"], one["waiting"]) == (3, 1)
+    assert "overdue" in person.ok("why", "3").out
+    person.ok("land", "1")
+    assert "needs you" not in person.ok().out
 
 
 def test_a_result_that_the_branch_contains_has_landed(person: Person, finished) -> None:

@@ -8,6 +8,8 @@ from builders import TTL, Yard
 from lessor.model.grant import Grant
 from lessor.model.shadow import SHADOW_MS, Unlanded
 
+HOUR = 3_600_000
+
 
 def result(yard: Yard, *scopes: str, head: str = "a" * 40, **more: object) -> Grant:
     """A task with these scopes that was done, with a commit to show."""
@@ -200,3 +202,24 @@ def test_a_result_is_given_up_once_also_where_its_shadow_has_faded(yard: Yard) -
     assert not yard.lessor.landings.discarded(grant.task, reason="no")
     assert yard.lessor.landings.results() == []
     assert yard.kinds(grant.task).count("discarded") == 1
+
+
+def test_a_shadow_that_blocks_for_longer_than_the_queue_allows_is_told(yard: Yard) -> None:
+    yard.lessor.registry.set_queue("default", wait_max_ms=HOUR)
+    first = result(yard, "src/a")
+    second = result(yard, "src/b")
+    waiting = [yard.add(title, scopes=("src",)) for title in ("both", "also")]
+    yard.add("elsewhere", scopes=("src/c",), queue="other")
+    assert yard.claim() == []
+    yard.store.advance(HOUR - 1)
+    assert yard.lessor.landings.blocking() == []
+    yard.store.advance(1)
+    (told,) = yard.lessor.landings.blocking(repository=yard.repository.id)
+    assert (told.task, told.waiting, told.first) == (first.task, 2, waiting[0].number)
+    why = yard.lessor.tasks.why(waiting[0].task)
+    assert (why.overdue, why.next_step) == (True, f"lessor land {first.number}")
+    yard.lessor.landings.landed(first.task, commit="e" * 40, target="main")
+    assert yard.lessor.landings.blocking() == []
+    stand = yard.claim_one().stand
+    assert stand is not None
+    assert stand.task == second.task

@@ -30,7 +30,11 @@ BIG = (
     "dependency",
     "request",
 )
-FEW = ("lease_one_reservation_per_repository", "worker_host")  # one row a repository; live workers
+FEW = (
+    "lease_one_reservation_per_repository",  # one row a repository
+    "lease_by_task",  # live holds, turns and shadows
+    "worker_host",  # live workers
+)
 HOLDER = {
     "ord": 0,
     "task_id": FINISHED + 5,

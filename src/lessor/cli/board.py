@@ -15,6 +15,7 @@ from lessor.model.lease import LeaseKind
 from lessor.model.lifecycle import TaskState
 from lessor.model.task import AD_HOC, Stage, Task, TaskId
 from lessor.model.waiting import Cause, Why
+from lessor.service.landing import Blocking
 from lessor.service.reading import LeaseRecord
 
 MOST_WAITS = 20
@@ -39,6 +40,7 @@ class Board:
         queued: how many tasks are queued in all.
         to_land: results that the branch doesn't contain yet.
         troubles: why the result of a task couldn't land when that was tried last, by its id.
+        blocking: results that keep others waiting for longer than their queue allows, by their task's id.
         sizes: how much each of them changed, by its task's id.
         failed: tasks that failed within the last day.
     """
@@ -55,6 +57,7 @@ class Board:
     needs_you: Sequence[Task]
     to_land: Sequence[Task]
     troubles: Mapping[TaskId, str]
+    blocking: Mapping[TaskId, Blocking]
     sizes: Mapping[str, str]
     failed: Sequence[Task]
 
@@ -94,6 +97,8 @@ def read_board(invocation: Invocation) -> Board:
     }
     to_land = [task for task in _to_land(invocation, commit) if task.id in results]
     troubles = {task.id: results[task.id].trouble or "" for task in to_land}
+    blocking = {one.task: one for one in lessor.landings.blocking(repository=standing.id or None)}
+    urgent = [lessor.tasks.task(task) for task in blocking if not troubles.get(task)]
     failed = lessor.tasks.tasks(repository=standing.id, states=[TaskState.FAILED], most=5)
     return Board(
         name=standing.name,
@@ -108,10 +113,12 @@ def read_board(invocation: Invocation) -> Board:
         needs_you=[
             *(task for task in tasks.values() if task.state in _FOR_A_PERSON),
             *(task for task in to_land if troubles[task.id]),
+            *(task for task in urgent if task.state is TaskState.SUCCEEDED),
         ],
-        to_land=[task for task in to_land if not troubles[task.id]],
+        to_land=[task for task in to_land if not troubles[task.id] and task.id not in blocking],
         troubles=troubles,
-        sizes={task.id: _size(invocation, task) for task in to_land},
+        blocking=blocking,
+        sizes={task.id: _size(invocation, task) for task in to_land if task.id not in blocking},
         failed=[task for task in failed if now - (task.finished_ms or 0) < RECENT_MS],
     )
 

@@ -13,7 +13,7 @@ from lessor.cli.output import Record, columns, write_lines
 from lessor.cli.phrases import first_line, first_paragraph, next_lines, paths_text, reason_text
 from lessor.cli.text import Line, Piece, Tone, fit, pad, painted, shown, table, wrap
 from lessor.cli.text import width as text_width
-from lessor.cli.times import lapse, stopwatch
+from lessor.cli.times import instant, lapse, stopwatch
 from lessor.model.task import Task
 from lessor.service.reading import LeaseRecord
 
@@ -85,10 +85,7 @@ def place(board: Board) -> str:
 
 def next_steps(board: Board) -> list[str]:
     """The one or two commands that are worth the most now."""
-    steps: list[str] = []
-    for task in board.needs_you[:1]:
-        asks = task.state == "needs_person"
-        steps.append(f'lessor answer {task.number} "…"' if asks else f"lessor show {task.number}")
+    steps = [_need_step(task, board) for task in board.needs_you[:1]]
     if board.to_land:
         first = board.to_land[0]
         steps += [f"lessor diff {first.number}", f"lessor land {first.number}"]
@@ -99,6 +96,15 @@ def next_steps(board: Board) -> list[str]:
     if not steps and board.waits:
         steps.append(f"lessor why {board.waits[0][0].number}")
     return steps or ['lessor add "…"']
+
+
+def _need_step(task: Task, board: Board) -> str:
+    """The one command that ends what a task wants of a person."""
+    if task.state == "needs_person":
+        return f'lessor answer {task.number} "…"'
+    if task.id in board.blocking and not board.troubles.get(task.id):
+        return f"lessor land {task.number}"
+    return f"lessor show {task.number}"
 
 
 def page_record(invocation: Invocation, board: Board) -> Record:
@@ -115,6 +121,15 @@ def page_record(invocation: Invocation, board: Board) -> Record:
         "ready": [task_record(task, repo=repo) for task in board.ready],
         "queued": board.queued,
         "needsYou": [task_record(task, repo=repo) for task in board.needs_you],
+        "blocking": [
+            {
+                "taskId": one.task,
+                "waiting": one.waiting,
+                "first": one.first,
+                "since": instant(one.since_ms),
+            }
+            for one in board.blocking.values()
+        ],
         "toLand": [task_record(task, repo=repo) for task in board.to_land],
         "held": [lease_record(lease, repo=repo) for lease in board.holds],
         "failed": [task_record(task, repo=repo) for task in board.failed],
@@ -226,14 +241,27 @@ def _needs(board: Board, width: int) -> list[Line]:
 
 def _wish(task: Task, board: Board) -> str:
     """What a task wants of a person."""
+    blocks = _blocks(task, board)
     if board.troubles.get(task.id):
-        return f"can't land: {board.troubles[task.id]}"
+        return f"can't land: {board.troubles[task.id]}{blocks}"
     if task.state == "needs_person":
         said = first_paragraph(task.said or "")
-        return f'asks: "{said}"' if said else "asks you something"
+        return f'asks: "{said}"{blocks}' if said else f"asks you something{blocks}"
+    if task.state == "succeeded":
+        return f"waits to land{blocks}: lessor land {task.number}"
     if task.state == "quarantined":
         return f"failed too often: {first_line(task.last_error) or 'see lessor show'}"
     return "may have had effects outside; look first"
+
+
+def _blocks(task: Task, board: Board) -> str:
+    """Whom a result keeps waiting for too long, as the end of what it wants."""
+    one = board.blocking.get(task.id)
+    if one is None:
+        return ""
+    others = f" and {one.waiting - 1} more" if one.waiting > 1 else ""
+    verb = "waits" if one.waiting == 1 else "wait"
+    return f"; #{one.first}{others} {verb} for it since {lapse(board.now_ms - one.since_ms)}"
 
 
 def _told(rows: Sequence[tuple[Task, Piece]], board: Board, width: int) -> list[Line]:

@@ -48,6 +48,23 @@ class Unlanded:
         return self.finished or self.shadowed
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blocking:
+    """A result whose shadow has kept somebody waiting for longer than the queue allows.
+
+    Attributes:
+        task: whose result it is.
+        waiting: how many have waited for so long.
+        first: the number of the one that was added first.
+        since_ms: since when it has been queued.
+    """
+
+    task: TaskId
+    waiting: int
+    first: int
+    since_ms: int
+
+
 class Landings:
     """A refusal raises and changes nothing. What was recorded before is answered as it is."""
 
@@ -77,6 +94,21 @@ class Landings:
             most=most,
         )
         return [self._record(row) for row in rows]
+
+    def blocking(self, *, repository: str | None = None) -> list[Blocking]:
+        """Results that keep others waiting for too long: of a repository, or of all; oldest first.
+
+        It knows of those that a claim has met; before that nobody wanted to have them.
+        """
+        rows = self._store.read(
+            "overdue_shadows",
+            repository_id=0 if repository is None else self._naming.repository_row(repository),
+            most=MOST_RESULTS,
+        )
+        return [
+            Blocking(task=self._naming.task(task), waiting=waiting, first=first, since_ms=since)
+            for task, waiting, since, first in rows
+        ]
 
     def landed(self, task: str, *, commit: str, target: str, how: str = "") -> bool:
         """Record that `target` has the result, in `commit`; False where that was known.

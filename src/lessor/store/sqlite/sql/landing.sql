@@ -96,6 +96,20 @@ WHERE (:repository_id = 0 OR u.repository_id = :repository_id) AND (:task_id = 0
 ORDER BY u.task_id
 LIMIT :most
 
+-- name: overdue_shadows
+-- Shadows for which somebody has waited longer than its queue allows: how many wait for so long, since when
+-- the first of them, and its number.
+SELECT b.task_id, b.waiting, b.since_ms, s.number
+FROM (
+  SELECT l.id, l.task_id, count(*) AS waiting, min(t.queued_ms) AS since_ms, min(t.id) AS first
+  FROM lease AS l JOIN task AS t ON t.waiting_on = l.id LEFT JOIN queue AS q ON q.name = t.queue
+  WHERE l.kind <> 'lease' AND l.kind = 'shadow' AND l.ended_ms IS NULL AND (:repository_id = 0 OR l.repository_id = :repository_id)
+    AND t.due = 1 AND t.needs_left = 0 AND :now - t.queued_ms >= coalesce(q.wait_max_ms, 3600000)
+  GROUP BY l.id, l.task_id
+) AS b JOIN submission AS s ON s.task_id = b.first
+ORDER BY b.id
+LIMIT :most
+
 -- name: lock_result
 -- BEGIN IMMEDIATE holds every row.
 SELECT t.id AS task_id, t.status, u.lease_id, u.landed, u.trouble, u.given_up
