@@ -8,7 +8,7 @@ SECONDS := 60
 STORE := sqlite
 SEED :=
 
-.PHONY: run test check lint types layers torture torture-smoke wheel bench clean
+.PHONY: run test check lint types layers torture torture-smoke power wheel bench clean
 
 run: $(INSTALLED)  ## watch three agents work side by side; one is killed, one is frozen
 	$(BIN)/lessor demo
@@ -40,6 +40,10 @@ torture-smoke: $(STAMP)  ## the same for two minutes, on both stores
 
 bench: $(STAMP)  ## one JSON line a benchmark
 	@for name in postgres sqlite growth; do $(BIN)/python -W ignore benchmarks/$$name.py; done
+
+power: $(STAMP)  ## cut the power at every sync of a writer's work; SEED=… repeats one
+	LESSOR_POWER_SHARE=1 LESSOR_POWER_CRASHES=40 $(if $(SEED),LESSOR_POWER_SEED=$(SEED)) \
+		$(BIN)/pytest -q -s tests/race/test_power_loss.py
 
 $(INSTALLED): pyproject.toml
 	@echo "setting up $(VENV) once, about 15 s …"

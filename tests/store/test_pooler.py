@@ -104,13 +104,16 @@ def test_threads_share_its_backends(pooled: tuple[Pooler | PgBouncer, Yard]) -> 
 
 
 def test_nothing_is_left_in_a_session_for_the_next_client(
-    pooled: tuple[Pooler | PgBouncer, Yard],
+    pooled: tuple[Pooler | PgBouncer, Yard], direct: StoreUnderTest
 ) -> None:
     pooler, yard = pooled
+    with psycopg.connect(direct.url) as db:
+        before = db.execute("SHOW synchronous_commit").fetchone()
     yard.complete(yard.running("src"))
     with psycopg.connect(pooler.url, autocommit=True, prepare_threshold=None) as db:
         for _ in range(6):
             assert db.execute("SHOW lock_timeout").fetchone() == ("0",)
+            assert db.execute("SHOW synchronous_commit").fetchone() == before
             assert db.execute("SELECT count(*) FROM pg_prepared_statements").fetchone() == (0,)
 
 

@@ -83,6 +83,7 @@ def _store(invocation: Invocation) -> Iterator[Finding]:
             if faults
             else _good("integrity", "SQLite's full check found nothing")
         )
+    yield from _durability(store)
     yield from _failover(store)
     skew = invocation.lessor.now_ms() - invocation.clock.wall_ms()
     yield (
@@ -91,6 +92,22 @@ def _store(invocation: Invocation) -> Iterator[Finding]:
         )
         if abs(skew) > SKEW_MS
         else _good("clock", "the store's clock and this machine's agree")
+    )
+
+
+def _durability(store: Store) -> Iterator[Finding]:
+    """Whether the server keeps what it has committed; a file's own settings are Lessor's."""
+    if store.dialect != "postgres":
+        return
+    off = [str(row[0]) for row in store.read("unkept_promises")]
+    yield (
+        _weaker(
+            "durability",
+            f"{' and '.join(off)} {'is' if len(off) == 1 else 'are'} off at the server: a power cut may "
+            "take back what was granted, or damage the store. Set them on.",
+        )
+        if off
+        else _good("durability", "a commit is on the server's disk before it is answered")
     )
 
 

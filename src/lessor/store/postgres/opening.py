@@ -54,15 +54,17 @@ def migrate(db: psycopg.Connection[tuple[object, ...]]) -> None:
 # only: no scans of whole tables, no hash and merge joins, which need them, nothing kept to be scanned
 # again, no bitmaps, which take in every dead entry of a key where its last one is wanted, and each row
 # that is looked at costs as much as a page. A planner without one of these settings goes without it.
+# A commit that the server answers before it is on the disk is none: a crash would take grants back.
 _SETTINGS = b"""SELECT set_config(name, value, false) FROM (VALUES
   ('lock_timeout', '10000'), ('idle_in_transaction_session_timeout', '5000'), ('plan_cache_mode', 'force_generic_plan'), ('jit', 'off'),
   ('enable_seqscan', 'off'), ('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'),
-  ('enable_material', 'off'), ('enable_bitmapscan', 'off'), ('cpu_tuple_cost', '1')
+  ('enable_material', 'off'), ('enable_bitmapscan', 'off'), ('cpu_tuple_cost', '1'),
+  ('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'))
 ) AS wanted (name, value) WHERE current_setting(name, true) IS NOT NULL"""
 
 
 def settle(db: psycopg.Connection[tuple[object, ...]]) -> None:
-    """Set what a session of Lessor's own, without a pooler, keeps: its timeouts and plans.
+    """Set what a session of Lessor's own, without a pooler, keeps: its timeouts, plans, durable commits.
 
     A client that is stopped or cut off in the middle of a transaction has the repository's lock: the
     server ends it before those who wait for the lock give up.

@@ -115,7 +115,7 @@ class PostgresStore:
 
     def together(self, *calls: Call) -> list[list[Row]]:
         """Statements that write, in one transaction of their own: one round trip."""
-        if self._pooled:  # the lock's timeout has to be set within the transaction
+        if self._pooled:  # its settings have to be made within the transaction
             return self.write(lambda tx: tx.finish(*calls))
         last: psycopg.Error | None = None
         for _ in range(TRIES):

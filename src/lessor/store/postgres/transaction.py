@@ -20,8 +20,7 @@ from lessor.store.statements import load_statements
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
 _BEGIN: Call = ("begin", {})
 _COMMIT: Call = ("commit", {})
-_LOCK_TIMEOUT: Call = ("lock_timeout", {})
-_IDLE_TIMEOUT: Call = ("idle_timeout", {})
+_SETTINGS: Call = ("settings", {})
 _ROLLBACK: Call = ("rollback", {})
 
 
@@ -33,8 +32,10 @@ def own_statements() -> Mapping[str, Statement]:
         "commit": "COMMIT",
         "rollback": "ROLLBACK",
         "discard_plans": "DISCARD PLANS",
-        "lock_timeout": "SET LOCAL lock_timeout = 10000",
-        "idle_timeout": "SET LOCAL idle_in_transaction_session_timeout = 5000",
+        # Until the transaction's end, as the next one may be another client's: see opening.settle.
+        "settings": """SELECT set_config('lock_timeout', '10000', true),
+          set_config('idle_in_transaction_session_timeout', '5000', true), set_config('synchronous_commit',
+            coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), true)""",
     }
     texts = {**load_statements("postgres"), **frame}
     return {name: parse_statement(text) for name, text in texts.items()}
@@ -101,7 +102,7 @@ def through_pooler(known: Lineage) -> list[Call]:
         ("same_cluster", {"cluster": known.cluster}),
         ("same_timeline", {"timeline": known.timeline}),
     ]
-    return [_LOCK_TIMEOUT, _IDLE_TIMEOUT, *(call for call in told if any(call[1].values()))]
+    return [_SETTINGS, *(call for call in told if any(call[1].values()))]
 
 
 class JoinedTransaction:

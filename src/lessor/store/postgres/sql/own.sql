@@ -259,3 +259,7 @@ WITH terms AS (
     ('lessor.workspace_id_seq'), ('lessor.intent_id_seq')) AS s (name)
 )
 SELECT count(*) AS terms, (SELECT count(*) FROM gaps) AS gaps FROM terms
+
+-- name: unkept_promises
+-- Settings of the server's without which it may lose, in a power cut, what it has committed.
+SELECT name FROM pg_settings WHERE name IN ('fsync', 'full_page_writes') AND setting = 'off' ORDER BY name
