@@ -1,14 +1,15 @@
-"""A small disk of its own (tmpfs), which can be filled to the last byte and emptied again."""
+"""A small disk of its own (tmpfs) that can be full from one moment to the next, and have room again."""
 
 from __future__ import annotations
 
 import os
 import subprocess
-from contextlib import suppress
 from pathlib import Path
 
-MEGABYTES = 192
-CHUNK = 1 << 20
+ROOMY = "4g"
+"""The size when there is room: only what lies there takes memory."""
+TRIES = 5
+SLACK = 1 << 16
 
 
 class SmallDisk:
@@ -16,31 +17,23 @@ class SmallDisk:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._ballast = folder / ".ballast"
         folder.mkdir()
-        command = [
-            "mount",
-            "-t",
-            "tmpfs",
-            "-o",
-            f"size={MEGABYTES}m,mode=755",
-            "lessor",
-            str(folder),
-        ]
-        subprocess.run(command, check=True, capture_output=True, text=True, timeout=20)
+        _mount("-t", "tmpfs", "-o", f"size={ROOMY},mode=755", "lessor", str(folder))
 
     def fill(self) -> None:
-        """Leave not a byte."""
-        with suppress(OSError), self._ballast.open("ab", buffering=0) as out:
-            while True:
-                out.write(bytes(CHUNK))
-        with suppress(OSError), self._ballast.open("ab", buffering=0) as out:
-            while True:
-                out.write(bytes(512))
+        """Leave next to nothing: the disk becomes as small as what lies on it."""
+        for more in range(TRIES):  # somebody may write between the question and the answer
+            seen = os.statvfs(self.folder)
+            used = (seen.f_blocks - seen.f_bfree) * seen.f_frsize + more * SLACK
+            try:
+                _mount("-o", f"remount,size={used}", str(self.folder))
+            except subprocess.CalledProcessError:
+                continue
+            return
 
     def empty(self) -> None:
         """Give the room back."""
-        self._ballast.unlink(missing_ok=True)
+        _mount("-o", f"remount,size={ROOMY}", str(self.folder))
 
     def close(self) -> None:
         """Unmount it; what is on it is gone."""
@@ -50,3 +43,7 @@ class SmallDisk:
 def why_not() -> str:
     """Why no small disk can be mounted here; empty where one can."""
     return "" if os.geteuid() == 0 else "only root may mount a small disk"
+
+
+def _mount(*args: str) -> None:
+    subprocess.run(["mount", *args], check=True, capture_output=True, text=True, timeout=20)

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from torture.arena import leaves_of
-from torture.log import FOR_EVER, History
+from torture.log import FOR_EVER, Fault, History
 from torture.promises import granted
-from torture.register import ENDING
+from torture.register import ENDING, ENDING_EARLY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +57,8 @@ def _two_of_one_task(history: History) -> Iterator[str]:
 def beliefs(history: History, *, widened: bool = True) -> Iterator[Belief]:
     """What each holder could believe of each lease: a piece from each answer to the deadline that it gave.
 
-    A piece ends early where the holder began to end the lease. A promotion ends every lease that was
-    granted before it, and after a step of the store's clock its deadlines are another clock's.
+    A piece ends early where the holder began to end the lease. A promotion, and a step
+    forward of the store's clock, may end every lease that was granted before it.
     """
     ends: dict[tuple[str, int], int] = defaultdict(lambda: FOR_EVER)
     answers: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
@@ -79,11 +79,12 @@ def beliefs(history: History, *, widened: bool = True) -> Iterator[Belief]:
         if widened and call.op == "widen" and call.ok is not None:
             known = (call.asked["task"], call.asked["epoch"])
             places[known].append((call.done or FOR_EVER, leaves_of(call.asked["paths"])))
+    early = [fault for fault in history.faults if fault.kind in ENDING_EARLY]
     for known, pieces in answers.items():
         for told, stop in pieces if known in of else ():
             for since, leaves in places[known]:
                 begin = max(told, since)
-                end = _cut(history, begin, min(stop, ends[known]))
+                end = _cut(early, begin, min(stop, ends[known]))
                 if begin < end:
                     yield Belief(
                         who=of[known][0],
@@ -100,8 +101,8 @@ def _stop_at(history: History, at: int, ttl_ms: int) -> int:
     return at + (ttl_ms - history.margin_ms) * 1_000_000
 
 
-def _cut(history: History, begin: int, end: int) -> int:
-    for fault in history.faults:
-        if fault.kind in {"failover", "clock"} and begin < fault.until and fault.at < end:
+def _cut(early: list[Fault], begin: int, end: int) -> int:
+    for fault in early:
+        if begin < fault.until and fault.at < end:
             end = min(end, max(begin, fault.at))
     return end

@@ -166,5 +166,8 @@ def _faults(lines: Iterable[dict[str, Any]]) -> Iterator[Fault]:
     for line in lines:
         if "fault" in line:
             yield Fault(
-                kind=line["fault"], at=line["from"], until=line["t"], who=line.get("who", "")
+                kind=line["fault"],
+                at=line["from"],
+                until=line["t"] + line.get("for_ns", 0),
+                who=line.get("who", ""),
             )

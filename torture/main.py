@@ -120,6 +120,7 @@ def _summary(
         ),
         "completions": sum(call.op == "complete" and call.ok is not None for call in history.calls),
         "pushes": ops["push"],
+        "landed": len(history.moves),
         "open": sum(call.is_open for call in history.calls),
         "refused": sum(call.no is not None and not call.is_open for call in history.calls),
         "faults": dict(sorted(nemesis.counts.items())),
@@ -133,7 +134,7 @@ def _summary(
     }
     _tell(
         f"calls    {told['calls']}: {told['claims']} leases granted, {told['completions']} completed, "
-        f"{told['pushes']} pushes, {told['refused']} refused, {told['open']} without an answer"
+        f"{told['pushes']} pushes of which {told['landed']} landed, {told['refused']} refused, {told['open']} without an answer"
     )
     _tell(f"faults   {sum(nemesis.counts.values())}: {_kinds(nemesis.counts)}")
     _tell(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 import itertools
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -23,16 +22,21 @@ from torture.worker import Orders
 
 ROOT = Path(__file__).resolve().parents[1]
 TICK_MS = 20
-BLOW_EVERY_MS = 700
+BLOW_EVERY_MS = 1_000
 FAILOVER_EVERY_MS = 20_000
 LONGEST_STOP_MS = 45_000
+CALM_MS = 2_000
+"""Between two faults of the way to the store: one after the other is to be survived, all at once isn't."""
+ON_THE_WAY = frozenset({"net", "partition", "failover"})
+LONG = 0.1
+"""How many stops and partitions are long: several terms, and longer than a server waits for anybody."""
 WEIGHTS = {
     "stop": 5,
     "kill": 4,
     "midcall": 4,
     "net": 5,
     "partition": 3,
-    "git": 2,
+    "git": 1,
     "full": 1,
     "clock": 2,
 }
@@ -73,6 +77,8 @@ class Nemesis:
         self._numbers = itertools.count()
         self._plain, self._fenced = place.repositories()
         self._next_failover = 0
+        self._calm_at = 0
+        self._slow = self._is_full = False
         self._failing: threading.Thread | None = None
         self._running = [self._start(n) for n in range(workers)]
 
@@ -97,6 +103,8 @@ class Nemesis:
             self._failing.join()
         if self.place.proxy is not None:
             self.place.proxy.calm()
+        if self.place.clock is not None:
+            self._step(-self.place.clock.ahead_ms)
         for one in self._running:
             one.process.send_signal(signal.SIGTERM)
         latest = self._clock.boottime_ms() + LONGEST_STOP_MS
@@ -130,6 +138,7 @@ class Nemesis:
             fenced=self._fenced,
             clone=str(self.place.state / f"clone-{place}"),
             remote=str(self.place.remote.folder) if self.place.remote else "",
+            clock=self.place.clock_file,
         )
         errors = self.place.folder / f"{name}.err"
         with errors.open("wb") as out:
@@ -143,7 +152,6 @@ class Nemesis:
                 ],
                 stderr=out,
                 cwd=ROOT,
-                env={**os.environ, **self.place.env()},
             )
         return Running(name=name, place=place, process=process, errors=errors)
 
@@ -165,6 +173,8 @@ class Nemesis:
 
     def _strike(self) -> None:
         kinds = sorted(self.place.faults & WEIGHTS.keys())
+        if self._clock.boottime_ms() < self._calm_at:
+            kinds = [kind for kind in kinds if kind not in ON_THE_WAY]
         if not kinds:
             return
         kind = self._rng.choices(kinds, weights=[WEIGHTS[kind] for kind in kinds])[0]
@@ -209,7 +219,7 @@ class Nemesis:
             self._rng.choice(("cut", "swallow", "silence", "deafen", "delay")),
             boottime_ns(),
         )
-        seconds = self._time(0.2, 1.5) / 1000
+        seconds = self._on_the_way(self._time(0.1, 1.0)) / 1000
         if kind == "cut":
             proxy.cut()
         elif kind == "swallow":
@@ -222,7 +232,8 @@ class Nemesis:
                 self._in(int(seconds * 900), proxy.cut)
         else:
             proxy.delay(self._rng.random() * 0.2, seconds)
-        self._note(f"net {kind}", since=since)
+        lasting = 0 if kind in {"cut", "swallow"} else int(seconds * 1e9)
+        self._note(f"net {kind}", since=since, for_ns=lasting)
 
     def _do_partition(self) -> None:
         host = self._rng.choice(self.place.hosts)
@@ -233,50 +244,60 @@ class Nemesis:
             host.set_link(up=True)
             self._note("partition", since=since, who=host.name)
 
-        self._in(self._time(0.2, 1.7), join)
+        self._in(self._on_the_way(self._pause(1.7)), join)
 
     def _do_git(self) -> None:
         remote = self.place.remote
-        if remote is None:
+        if remote is None or self._slow:
             return
-        since = boottime_ns()
-        remote.slow(self._time(0.2, 1.4) / 1000)
+        since, self._slow = boottime_ns(), True
+        remote.slow(self._time(0.2, 1.3) / 1000)
 
         def end() -> None:
             remote.slow(0)
+            self._slow = False
             self._note("git slow", since=since)
 
-        self._in(self._time(0.3, 1.5), end)
+        self._in(self._time(0.3, 1.2), end)
 
     def _do_full(self) -> None:
         disk = self.place.disk
-        if disk is None:
+        if disk is None or self._is_full:
             return
-        since = boottime_ns()
+        since, self._is_full = boottime_ns(), True
         disk.fill()
 
         def end() -> None:
             disk.empty()
+            self._is_full = False
             self._note("full", since=since)
 
         self._in(self._time(0.2, 0.8), end)
 
     def _do_clock(self) -> None:
-        clock = self.place.clock
-        if clock is None:
+        if self.place.clock is not None:
+            by_ms = self._rng.choice((-1, 1)) * self._time(0.1, 1.5)
+            ahead = self.place.clock.ahead_ms
+            if abs(ahead + by_ms) > 2 * self._ttl_ms:
+                by_ms = -by_ms
+            self._step(by_ms)
+
+    def _step(self, by_ms: int) -> None:
+        """Set back, the store's clock stands until the wall clock has caught up with what it had read."""
+        clock, since = self.place.clock, boottime_ns()
+        if clock is None or by_ms == 0:
             return
-        since, by_ms = boottime_ns(), self._rng.choice((-1, 1)) * self._time(0.1, 1.5)
         clock.step(by_ms)
-        # Set back, the store's clock stands until the wall clock has caught up with what it had read.
-        self._log.note(fault="clock", **{"from": since}, until=since + max(0, -by_ms) * 1_000_000)
-        self.counts["clock"] += 1
+        kind = "clock back" if by_ms < 0 else "clock"
+        self._note(kind, since=since, for_ns=max(0, -by_ms) * 1_000_000)
 
     def _fail_over(self, now: int) -> None:
         cluster = self.place.cluster
         if "failover" not in self.place.faults or cluster is None or now < self._next_failover:
             return
-        if self._failing is not None and self._failing.is_alive():
+        if now < self._calm_at or (self._failing is not None and self._failing.is_alive()):
             return
+        self._on_the_way(CALM_MS)
         self._next_failover = now + self._rng.randrange(
             FAILOVER_EVERY_MS // 2, FAILOVER_EVERY_MS * 3 // 2
         )
@@ -291,8 +312,16 @@ class Nemesis:
         self._failing = threading.Thread(target=fail_over)
         self._failing.start()
 
-    def _note(self, kind: str, *, since: int, who: str = "") -> None:
-        self._log.note(fault=kind, **{"from": since}, who=who)
+    def _on_the_way(self, milliseconds: int) -> int:
+        self._calm_at = self._clock.boottime_ms() + milliseconds + CALM_MS
+        return milliseconds
+
+    def _pause(self, longest: float) -> int:
+        """Mostly around a term; now and then several."""
+        return self._time(3, 6) if self._rng.random() < LONG else self._time(0.1, longest)
+
+    def _note(self, kind: str, *, since: int, who: str = "", for_ns: int = 0) -> None:
+        self._log.note(fault=kind, **{"from": since}, who=who, for_ns=for_ns)
         self.counts[kind] += 1
 
     def _time(self, low: float, high: float) -> int:

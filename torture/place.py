@@ -85,13 +85,15 @@ class Place:
         """What a worker's command line begins with."""
         return self.hosts[host % len(self.hosts)].prefix() if self.hosts else []
 
-    def env(self) -> dict[str, str]:
-        """What a worker's environment has more; a SQLite store's clock is the workers' own."""
-        return self.clock.env if self.clock and self.store == "sqlite" else {}
+    @property
+    def clock_file(self) -> str:
+        """What a SQLite store's workers read how far their wall clock is ahead from; empty without."""
+        return str(self.clock.file) if self.clock and self.store == "sqlite" else ""
 
     def lessor(self) -> Lessor:
         """A connection of the harness's own."""
-        return connect(self.direct_url, policy=POLICY)
+        clock = self.clock.seen() if self.clock_file and self.clock else None
+        return connect(self.direct_url, policy=POLICY, clock=clock)
 
     def repositories(self) -> tuple[str, str]:
         """The plain repository and the fenced one, registered; the latter is empty without git."""
@@ -120,7 +122,7 @@ class Place:
             return False
         if fault == "full":
             why = disk.why_not()
-        elif fault == "clock":
+        elif fault == "clock" and self.store == "postgres":
             why = clocks.why_not()
         elif fault == "partition":
             why = namespaces.why_not()

@@ -14,13 +14,17 @@ from torture.promises import granted
 from torture.register import ENDING
 
 GRACE_MS = 5_000
+OUTAGES = frozenset({"failover", "full", "net silence", "net deafen", "clock back"})
+ENOUGH = 20
+"""How many leases of the dead it takes to judge their p99."""
 DEATHS = frozenset({"kill", "midcall"})
 
 
 def recoveries_ms(history: History) -> list[float]:
     """One for each lease of a queued task that somebody died with.
 
-    The next grant is that of the task, or of one whose paths overlap and which got them first.
+    The next grant is that of the task, or of one whose paths overlap and which got them first. What
+    nobody could reach meanwhile isn't counted: the store, or the remote of a fenced repository.
     """
     ended = {
         (call.asked["task"], call.asked["epoch"])
@@ -38,12 +42,15 @@ def recoveries_ms(history: History) -> list[float]:
         key=itemgetter(0),
     )
     instants = [grant[0] for grant in grants]
+    tasks = {call.asked["task"] for call in history.calls if call.op == "push"}
+    pushed = {grant["repository"] for _, _, grant, _ in grants if grant["task"] in tasks}
+    term = history.ttl_ms * 1_000_000
     found = []
     for _, call, grant, leaves in grants:
         known, died = (grant["task"], grant["epoch"]), deaths.get(call.who)
         if died is None or known in ended or call.op == "acquire":
             continue
-        if followed[known] < died - history.ttl_ms * 1_000_000:
+        if followed[known] < died - term:
             continue  # it had been lost before, or forgotten
         for done, _, next_, others in islice(grants, bisect_right(instants, followed[known]), None):
             if next_["repository"] == grant["repository"] and (
@@ -52,9 +59,20 @@ def recoveries_ms(history: History) -> list[float]:
                 else leaves & others
             ):
                 if done > died:  # else a promotion had ended it before
-                    found.append((done - died) / 1e6)
+                    fenced = grant["repository"] in pushed
+                    found.append((done - died - _out(history, died, done, fenced=fenced)) / 1e6)
                 break
     return sorted(found)
+
+
+def _out(history: History, begin: int, end: int, *, fenced: bool) -> int:
+    """How much of an interval everybody was without the store, or without the remote."""
+    out, until = 0, begin
+    for fault in sorted(history.faults, key=lambda fault: fault.at):
+        if fault.kind in OUTAGES or (fenced and fault.kind == "git slow"):
+            out += max(0, min(fault.until, end) - max(fault.at, until))
+            until = max(until, min(fault.until, end))
+    return out
 
 
 def percentiles(found: list[float]) -> tuple[float, float]:
@@ -67,8 +85,9 @@ def percentiles(found: list[float]) -> tuple[float, float]:
 
 def late_recoveries(history: History) -> Iterator[str]:
     """The p99 is below the term and five seconds."""
-    late = percentiles(recoveries_ms(history))[1]
-    if late > history.ttl_ms + GRACE_MS:
+    found = recoveries_ms(history)
+    late = percentiles(found)[1]
+    if len(found) >= ENOUGH and late > history.ttl_ms + GRACE_MS:
         yield f"p99 from a death to the next grant is {late:.0f} ms, the term is {history.ttl_ms} ms"
 
 

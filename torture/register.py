@@ -8,6 +8,7 @@ was sent, or never. A lapse is nobody's call: it may come once the term can be o
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,9 +20,12 @@ CLAIMING = frozenset({"claim", "acquire"})
 ENDING = frozenset({"complete", "fail", "release"})
 WRITES = frozenset({"renew", "widen", *ENDING})
 TERMINAL = frozenset({"succeeded", "failed", "cancelled"})
+ENDING_EARLY = frozenset({"failover", "clock"})
+"""Faults that end leases before their holders can know: a promotion, and a step forward of the store's clock."""
 SLACK_NS = 30_000_000
 """What rounding to milliseconds and a clock that runs 0.1 % fast may come to."""
 MOST_STEPS = 200_000
+LONGEST_FAULT_NS = 60 * 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +76,9 @@ def unexplained_tasks(history: History) -> Iterator[str]:
 
 def ops_by_task(history: History) -> dict[str, list[Op]]:
     """What the logs say of each task."""
-    faults = [fault for fault in history.faults if fault.kind in {"failover", "clock"}]
+    kinds = {*ENDING_EARLY, "clock back"}
+    faults = sorted((fault for fault in history.faults if fault.kind in kinds), key=lambda f: f.at)
+    instants = [fault.at for fault in faults]
     outdated = _outdated(history)
     found: dict[str, list[Op]] = defaultdict(list)
     for (task, _), calls in _granted(history).items():
@@ -80,7 +86,7 @@ def ops_by_task(history: History) -> dict[str, list[Op]]:
     for (task, _, op, _), calls in _written(history).items():
         found[task].extend(_write(op, calls, outdated))
     return {
-        task: sorted((_loose(op, faults) for op in ops), key=lambda op: op.begin)
+        task: sorted((_loose(op, faults, instants) for op in ops), key=lambda op: op.begin)
         for task, ops in found.items()
     }
 
@@ -230,11 +236,16 @@ def _outdated(history: History) -> set[tuple[str, str, int]]:
     }
 
 
-def _loose(op: Op, faults: Sequence[Fault]) -> Op:
-    """A promoted store ends every lease, and a stepped clock moves its deadline: what that may touch is loose."""
-    for fault in faults:
-        if fault.kind == "failover" and fault.until >= op.begin and fault.at < op.over_from:
+def _loose(op: Op, faults: Sequence[Fault], instants: Sequence[int]) -> Op:
+    """What a promotion or a step of the store's clock may have touched is judged less strictly.
+
+    A promotion and a step forward end leases early; a step back only lets them live longer.
+    """
+    latest = op.done if op.over_until == FOR_EVER else op.over_until
+    first = bisect_left(instants, op.begin - LONGEST_FAULT_NS)
+    for fault in faults[first : bisect_left(instants, latest)]:
+        if fault.kind in ENDING_EARLY and fault.until >= op.begin and fault.at < op.over_from:
             op = replace(op, over_from=max(op.begin, fault.at))
-        if fault.kind == "clock" and fault.until >= op.begin and fault.at < op.over_until:
-            op = replace(op, over_from=max(op.begin, fault.at), over_until=FOR_EVER)
+        if fault.kind == "clock back" and fault.until >= op.begin and fault.at < op.over_until:
+            op = replace(op, over_until=FOR_EVER)
     return op

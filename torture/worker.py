@@ -29,6 +29,7 @@ from lessor.publish.claiming import claim_ready
 from lessor.runner.authority import Standing
 from lessor.service.lessor import Lessor
 from torture.arena import LEAVES, POLICY, random_paths, random_tasks
+from torture.clocks import FileClock
 from torture.clone import Clone
 from torture.hand import (
     Held,
@@ -58,6 +59,7 @@ class Orders:
         fenced: the one that is fenced at a remote; empty without git.
         clone: where the worker keeps its clone of it.
         remote: what it is cloned from.
+        clock: a file that says how far the wall clock is ahead; empty for the machine's own.
     """
 
     url: str
@@ -70,6 +72,7 @@ class Orders:
     fenced: str = ""
     clone: str = ""
     remote: str = ""
+    clock: str = ""
 
 
 class Worker:
@@ -346,7 +349,8 @@ class Worker:
     def _connected(self) -> Lessor:
         while True:
             with suppress(StoreError):
-                return connect(self.orders.url, policy=POLICY)
+                clock = FileClock(Path(self.orders.clock)) if self.orders.clock else None
+                return connect(self.orders.url, policy=POLICY, clock=clock)
             self.clock.wait(200)
 
     def _registered(self) -> str:
@@ -368,6 +372,9 @@ class Worker:
 def main() -> None:
     """Work as ordered."""
     orders = Orders(**json.loads(sys.argv[1]))
+    os.environ.pop(
+        "LD_PRELOAD", None
+    )  # the stepped clock is the store's, which is in here, not git's
     early: list[int] = []
     for number in (signal.SIGTERM, signal.SIGUSR1):
         signal.signal(number, lambda n, _: early.append(n))

@@ -7,6 +7,17 @@ from collections.abc import Callable
 import pytest
 from told import Told
 from torture.checker import RULES, find_violations
+from torture.recovering import ENOUGH
+
+
+def deaths(told: Told, *, followed_after: int) -> Told:
+    """As many as it takes to judge them, each with a lease that somebody gets later."""
+    for n in range(ENOUGH):
+        who, task, at = f"w{n}", f"t{n}", n * 30_000
+        told.claim(who, at, task=task, fence=2 * n + 1).fault("kill", at + 99, at + 100, who)
+        told.claim("next", at + followed_after, task=task, epoch=2, fence=2 * n + 2)
+    return told
+
 
 WRONG: dict[str, list[Callable[[Told], Told]]] = {
     "unexplained_tasks": [
@@ -98,11 +109,7 @@ WRONG: dict[str, list[Callable[[Told], Told]]] = {
             intents=(("c1", "done"),)
         ),
     ],
-    "late_recoveries": [
-        lambda t: (
-            t.claim("w1", 0).fault("kill", 99, 100, "w1").claim("w2", 20_000, epoch=2, fence=2)
-        )
-    ],
+    "late_recoveries": [lambda t: deaths(t, followed_after=20_000)],
 }
 
 RIGHT: dict[str, Callable[[Told], Told]] = {
@@ -163,8 +170,8 @@ RIGHT: dict[str, Callable[[Told], Told]] = {
         .push("w2", 7000, "c4", fence=2, no="outcome_unknown")
         .read(intents=(("c1", "done"), ("c2", "done"), ("c3", "failed"), ("c4", "done")))
     ),
-    "a death, and the next grant within the term and five seconds": lambda t: (
-        t.claim("w1", 0).fault("kill", 99, 100, "w1").claim("w2", 3200, epoch=2, fence=2)
+    "deaths, and the next grants within the term and five seconds": lambda t: deaths(
+        t, followed_after=3200
     ),
 }
 
