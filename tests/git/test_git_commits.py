@@ -287,3 +287,15 @@ def test_a_worktree_that_lessor_did_not_make_keeps_its_commits(main: Path, git: 
         ensure_trailer(main, base=base, label=LABEL)
     assert head_commit(main) == mine
     assert current_branch(main) == "main"
+
+
+def test_a_file_that_only_differs_in_case_is_committed_whatever_the_configuration_says(
+    worktree: Path, main: Path, git: Git
+):
+    git(main, "config", "core.ignoreCase", "true")
+    (worktree / "readme").write_text("another file")
+    if (worktree / "README").read_text() == "another file":
+        pytest.skip("this file system takes both for one file")
+    commit_leftovers(worktree, message="work", label=LABEL, author=None)
+    assert git(worktree, "show", "HEAD:readme") == "another file"
+    assert git(worktree, "show", "HEAD:README") == "the shop"

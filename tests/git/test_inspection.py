@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from git_rig import nobody
+from git_rig import bury, nobody
 
 from lessor.git.inspection import Inspection, Verdict, inspect_worktree, take_snapshot
 from lessor.git.repository import Repository, head_commit
@@ -372,6 +372,56 @@ def test_where_nobody_can_tell_who_is_inside_it_is_unknown(worktree: Path, main:
     )
     assert found.verdict is Verdict.UNKNOWN
     assert not found.may_be_removed
+
+
+def test_an_ignored_file_of_setup_s_with_its_old_time_put_back_holds_work(
+    worktree: Path, main: Path
+):
+    secret = worktree / ".env"
+    secret.write_text("KEY=1")
+    snapshot = take_snapshot(worktree)
+    before = secret.stat()
+    secret.write_text("KEY=2")
+    os.utime(secret, ns=(before.st_atime_ns, before.st_mtime_ns))
+    found = inspect_worktree(worktree, base=head_commit(main), snapshot=snapshot, occupants=nobody)
+    assert (found.verdict, found.dirty) == (Verdict.HOLDS_WORK, (".env",))
+
+
+def test_an_untracked_file_that_only_differs_in_case_holds_work_whatever_the_configuration_says(
+    look, worktree: Path, main: Path, git: Git
+):
+    git(main, "config", "core.ignoreCase", "true")
+    (worktree / "readme").write_text("another file")
+    if (worktree / "README").read_text() == "another file":
+        pytest.skip("this file system takes both for one file")
+    assert (look().verdict, look().dirty) == (Verdict.HOLDS_WORK, ("readme",))
+
+
+def test_a_directory_that_git_cannot_open_is_unknown(look, worktree: Path):
+    """Git leaves it out with a warning, and ends well."""
+    bury(worktree)
+    found = look()
+    assert found.verdict is Verdict.UNKNOWN
+    assert "deep" in found.reasons[0]
+
+
+def test_a_clone_in_the_place_of_the_worktree_is_unknown(
+    look, worktree: Path, main: Path, tmp_path: Path, git: Git
+):
+    """Its branches would go with it, and nobody else has them."""
+    git(tmp_path, "clone", "-q", str(main), str(tmp_path / "clone"))
+    (worktree / ".git").unlink()
+    (tmp_path / "clone" / ".git").rename(worktree / ".git")
+    git(worktree, "commit", "-q", "--allow-empty", "-m", "only here")
+    found = look()
+    assert found.verdict is Verdict.UNKNOWN
+    assert "repository of its own" in found.reasons[0]
+
+
+def test_links_that_lead_to_one_another_are_unknown(look, worktree: Path, tmp_path: Path):
+    worktree.rename(tmp_path / "moved")
+    worktree.symlink_to(worktree)
+    assert look().verdict is Verdict.UNKNOWN
 
 
 def test_a_repository_that_was_added_as_a_directory_holds_work(look, worktree: Path, git: Git):

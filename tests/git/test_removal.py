@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -17,7 +18,7 @@ from git_rig import nobody
 
 from lessor.errors import GitError, HoldsWorkError, WorktreeError
 from lessor.git.inspection import inspect_worktree, take_snapshot
-from lessor.git.leaving import leaving_path
+from lessor.git.leaving import has_begun, leaving_path
 from lessor.git.repository import Repository, head_commit
 from lessor.git.restore import restore_salvage
 from lessor.git.salvage import Salvage, salvage
@@ -260,6 +261,49 @@ def test_what_was_written_into_half_a_removal_is_kept(
     (aside / "found-it").unlink()
     assert resume_removals(repo) == []
     assert not aside.exists()
+
+
+def test_what_was_moved_into_half_a_removal_is_kept_however_old_it_is(
+    repo: Repository, worktree: Path, main: Path, tmp_path: Path
+):
+    (tmp_path / "old").write_text("old work")
+    os.utime(tmp_path / "old", (0, 0))
+    kill_in_the_middle(repo, worktree, main, tmp_path, keep="README")
+    aside = leaving_path(worktree)
+    (tmp_path / "old").rename(aside / "old")
+    (refused,) = resume_removals(repo)
+    assert isinstance(refused, HoldsWorkError)
+    assert (aside / "old").read_text() == "old work"
+
+
+def test_a_removal_that_fails_as_it_begins_leaves_no_word_that_it_has_begun(
+    remove, repo: Repository, worktree: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Else the next one that is killed halfway would be finished without a last look."""
+
+    def fails(handle: int) -> None:
+        raise OSError(errno.EIO, "the disk is gone")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fsync", fails)
+        with pytest.raises(OSError, match="the disk is gone"):
+            remove()
+    assert (worktree / "README").exists()
+    git_dir = next(found.git_dir for found in list_worktrees(repo) if found.path == worktree)
+    assert not has_begun(git_dir)
+
+
+def test_a_directory_that_uses_another_repository_stays(
+    remove, worktree: Path, main: Path, tmp_path: Path, git: Git
+):
+    git(tmp_path, "clone", "-q", "--bare", str(main), str(tmp_path / "other.git"))
+
+    def swap() -> None:
+        (worktree / ".git").write_text(f"gitdir: {tmp_path / 'other.git'}\n")
+
+    with pytest.raises(WorktreeError, match="another repository"):
+        remove(between=swap)
+    assert (worktree / "README").exists()
 
 
 def test_the_branch_of_half_a_removal_can_be_taken_again(

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from git_rig import nobody
+from git_rig import bury, nobody
 
 from lessor.errors import GitError, WorktreeError
 from lessor.git.inspection import Verdict, inspect_worktree, take_snapshot
@@ -400,6 +400,23 @@ def test_the_same_state_is_saved_once_and_a_later_one_again(save, worktree: Path
     later = save()
     assert later.ref == "refs/lessor/salvage/7/1/2"
     assert later.archive != first.archive
+
+
+def test_other_bytes_of_the_same_length_and_time_are_saved_again(save, restore, worktree: Path):
+    secret = worktree / ".env"
+    secret.write_text("KEY=1")
+    before, first = secret.stat(), save()
+    secret.write_text("KEY=2")
+    os.utime(secret, ns=(before.st_atime_ns, before.st_mtime_ns))
+    later = save()
+    assert later.archive != first.archive
+    assert (restore(later) / ".env").read_text() == "KEY=2"
+
+
+def test_what_git_cannot_open_is_never_left_out_of_a_salvage(save, worktree: Path):
+    bury(worktree)
+    with pytest.raises(GitError, match="can't be opened"):
+        save()
 
 
 def test_commits_that_were_pinned_hold_the_worktree_no_longer(

@@ -22,6 +22,7 @@ GIT = "git/"
 
 _TIME = "mtime"
 _MODE = 0o600
+_BLOCK = 1 << 20
 
 
 def write_archive(directory: Path, name: str, *, members: Mapping[str, Path]) -> Path:
@@ -111,8 +112,25 @@ def _between(place: Path, top: Path) -> Iterator[Path]:
 
 def _same(path: Path, members: Mapping[str, Path]) -> bool:
     with tarfile.open(path, "r:") as tar:
-        found = {member.name: _marks(member) for member in tar}
-    return found == {name: _marks(_header(name, place)) for name, place in members.items()}
+        found = {member.name: member for member in tar}
+        now = {name: _marks(_header(name, place)) for name, place in members.items()}
+        # Marks first, as they cost nothing; but a time can be put back, and only bytes are bytes.
+        return {name: _marks(member) for name, member in found.items()} == now and all(
+            _has_bytes(tar, found[name], place) for name, place in members.items()
+        )
+
+
+def _has_bytes(tar: tarfile.TarFile, member: tarfile.TarInfo, place: Path) -> bool:
+    if not member.isreg():
+        return True
+    kept = tar.extractfile(member)
+    if kept is None:
+        return False
+    with kept, os.fdopen(os.open(place, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
+        while block := file.read(_BLOCK):
+            if kept.read(len(block)) != block:
+                return False
+        return not kept.read(1)
 
 
 def _marks(member: tarfile.TarInfo) -> tuple[int, str, str]:
@@ -177,7 +195,7 @@ def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, place: Path) -> None
         source,
         os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE), "wb") as out,
     ):
-        while block := source.read(1 << 20):
+        while block := source.read(_BLOCK):
             out.write(block)
     place.chmod(member.mode)
     changed_ns = int(Decimal(member.pax_headers.get(_TIME, member.mtime)).scaleb(9))

@@ -14,7 +14,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
 
-Fingerprint = tuple[int, int]  # size in bytes, time of the last change of the bytes in nanoseconds
+# Size in bytes, and the time of the last change in nanoseconds: that of the file's entry, which
+# nobody can put back as the time of its bytes can be.
+Fingerprint = tuple[int, int]
 
 _REGENERABLE = frozenset(
     {
@@ -113,7 +115,7 @@ def _walk(top: Path, start: str, found: Ignored, *, regenerable: bool) -> None:
 def _add(found: Ignored, path: str, status: os.stat_result) -> None:
     # Sockets and pipes hold no bytes that could be kept.
     if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
-        found.files[path] = (status.st_size, status.st_mtime_ns)
+        found.files[path] = (status.st_size, status.st_ctime_ns)
 
 
 def lies_in_regenerable(top: Path, path: str, judged: dict[Path, bool]) -> bool:

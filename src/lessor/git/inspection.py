@@ -21,7 +21,7 @@ from lessor.git.ownership import is_lessors, lock_reason
 from lessor.git.progress import git_locks, operations_in_progress
 from lessor.git.revision import resolve_commit
 from lessor.git.stash import stashed_on
-from lessor.git.status import Status, read_status
+from lessor.git.status import Status, read_status, refuse_unread
 from lessor.git.submodule import has_own_commits, submodule_stores, submodules
 from lessor.git.unreachable import HEAD_REFLOG, is_kept, unreachable_commits
 
@@ -137,6 +137,7 @@ def _judge(
 ) -> Inspection:
     _refuse_unreadable(layout)
     status, index = read_status(layout), read_index(layout)
+    refuse_unread(layout, status)
     if status.head is None:
         raise WorktreeError("HEAD is on a branch without a commit.", path=str(layout.path))
     start = base if _FULL_ID.fullmatch(base) else resolve_commit(layout.common_dir, base)
@@ -188,6 +189,9 @@ def _with_occupants(found: Inspection, inside: Sequence[str] | None) -> Inspecti
 
 
 def _refuse_unreadable(layout: Layout) -> None:
+    if layout.git_dir.is_relative_to(layout.path):
+        # Its branches lie in the directory itself, and go with it.
+        raise WorktreeError(f"{layout.path} is a repository of its own, and no linked worktree.")
     if (layout.common_dir / "reftable").is_dir():
         # Operations in progress are references there, and HEAD's reflog is no file (git 2.45 on).
         raise WorktreeError("This repository keeps its references in reftables.")

@@ -67,15 +67,18 @@ def layout_of(worktree: Path) -> Layout:
         WorktreeError: It isn't the top of a work tree, its entry in the repository is gone, or the
             entry belongs to another directory (a copy, or a worktree that was moved by hand).
     """
-    path = worktree.resolve()
-    pointer = path / ".git"
     try:
+        path = worktree.resolve()
+        pointer = path / ".git"
         if pointer.is_dir():
             git_dir = common_dir = pointer.resolve()
         else:
             git_dir = _pointed_at(pointer)
             common_dir = _common_dir(git_dir)
-    except OSError as missing:
+    except (
+        OSError,
+        RuntimeError,
+    ) as missing:  # RuntimeError: links in a circle, before Python 3.13
         raise WorktreeError(
             f"{worktree} isn't the top of a worktree that git knows.",
             next_step="`git worktree list` shows those it knows; `git worktree repair` mends links.",

@@ -99,17 +99,18 @@ def has_begun(git_dir: Path) -> bool:
 
 
 def changed_since_begun(git_dir: Path, aside: Path) -> list[str]:
-    """Files that somebody wrote into a worktree whose deletion had begun.
+    """Files that somebody wrote or moved into a worktree whose deletion had begun.
 
     Raises:
         OSError: It can't be looked at.
     """
-    begun = (git_dir / _MARK).stat().st_mtime_ns
+    begun = (git_dir / _MARK).stat().st_ctime_ns
     found: list[str] = []
     for directory, _, files in os.walk(aside, onerror=_refuse):
         for name in files:
             path = Path(directory, name)
-            if path != aside / ".git" and path.lstat().st_mtime_ns > begun:
+            # What is moved here keeps the time of its bytes, and not that of its entry.
+            if path != aside / ".git" and path.lstat().st_ctime_ns > begun:
                 found.append(path.relative_to(aside).as_posix())
     return sorted(found)
 

@@ -185,7 +185,13 @@ def _refuse_removal(repo: Repository, entry: Worktree) -> None:
             next_step="Whoever made it removes it: `git worktree remove`.",
             path=str(entry.path),
         )
-    layout_of(entry.path)  # refuses a directory that uses another's entry, or none
+    # It refuses a directory that uses another's entry, or none.
+    if layout_of(entry.path).git_dir != entry.git_dir.resolve():
+        raise WorktreeError(
+            f"{entry.path} uses another repository than git's entry for it says.",
+            next_step=f"Look at it: git -C {entry.path} status",
+            path=str(entry.path),
+        )
     inside = [
         other.path
         for other in list_worktrees(repo)
@@ -211,6 +217,8 @@ def _take_away(
             last(aside)
         mark_begun(entry.git_dir)
     except BaseException:
+        # Else the next removal, killed after its move, would be finished without a last look.
+        unmark(entry.git_dir)
         move_back(repo, entry.git_dir, aside)
         raise
     _delete(repo, entry.git_dir, aside)
@@ -235,10 +243,17 @@ def _delete(repo: Repository, git_dir: Path, aside: Path) -> None:
 
 def _refuse_undeletable(top: Path) -> None:
     # Git stops at the first one, with half of the rest deleted and the entry gone.
-    for directory, below, files in os.walk(top):
+    for directory, below, files in os.walk(top, onerror=_refuse_unlisted):
         if (below or files) and not os.access(directory, os.W_OK | os.X_OK):
             raise WorktreeError(
                 f"{directory} can't be written, so what is in it can't be deleted.",
                 next_step=f"Make it yours to write: chmod -R u+w {top}",
                 path=str(top),
             )
+
+
+def _refuse_unlisted(error: OSError) -> None:
+    raise WorktreeError(
+        f"{str(error.filename)[:200]} can't be listed: {error.strerror}, so it can't be deleted.",
+        next_step="Look at it, and delete it yourself.",
+    ) from error

@@ -24,7 +24,7 @@ from lessor.git.modes import modes_text, read_modes
 from lessor.git.progress import operations_in_progress
 from lessor.git.refs import create_ref, read_ref, salvage_refs
 from lessor.git.stash import stashed_on
-from lessor.git.status import Status, read_status
+from lessor.git.status import Status, read_status, refuse_unread
 from lessor.git.unreachable import is_kept, unreachable_commits
 from lessor.git.unversioned import unversioned
 
@@ -64,6 +64,7 @@ def salvage(
         raise WorktreeError(f"{worktree} isn't a worktree of {common_dir}.", path=str(worktree))
     try:
         status, index = read_status(layout), read_index(layout)
+        refuse_unread(layout, status)
         ref, commit, paths = _keep(layout, status, index, task=task, epoch=epoch)
         members = unversioned(layout, status, index, snapshot=snapshot)
     except OSError as refused:

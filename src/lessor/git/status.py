@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
+from lessor.errors import WorktreeError
 from lessor.git.layout import Layout
 
 _SUBMODULE = "S"
+_NAMED = 200
+# Git cuts a message at 4 KB, and with it the end of a long name.
+_UNREAD = re.compile(r"^warning: could not open directory '(.*?)(?:': .*)?$", re.MULTILINE)
 
 # Fields before the path in a record of porcelain v2, by the record's first letter.
 _FIELDS = {"1": 8, "u": 10}
@@ -34,7 +40,7 @@ class Status:
 
     `head` is None before the first commit and `branch` on a detached HEAD. An untracked path that
     ends with a slash is a repository of its own, an ignored one is any directory that is ignored
-    whole.
+    whole. `unread` are directories that git couldn't open: what is in them, nobody knows.
     """
 
     head: str | None
@@ -42,6 +48,7 @@ class Status:
     changed: tuple[Change, ...]
     untracked: tuple[str, ...]
     ignored: tuple[str, ...]
+    unread: tuple[str, ...]
 
     @property
     def conflicted(self) -> tuple[str, ...]:
@@ -52,8 +59,8 @@ class Status:
 def read_status(layout: Layout) -> Status:
     """Look at a work tree without writing its index, whatever its configuration hides.
 
-    `status.showUntrackedFiles=no` and `ignore = all` of a submodule are shared configuration that
-    one agent can set for all; renames are read as their two sides.
+    `status.showUntrackedFiles=no`, `ignore = all` of a submodule and `core.ignoreCase` are shared
+    configuration that one agent can set for all; renames are read as their two sides.
 
     Raises:
         GitError: Git couldn't look.
@@ -62,6 +69,7 @@ def read_status(layout: Layout) -> Status:
         [
             # An edit of the same length with its old time put back shows in the time of the change.
             *("-c", "core.trustctime=true", "-c", "core.checkStat=default"),
+            *_telling_case_apart(layout.path),
             *("status", "--porcelain=v2", "-z", "--branch", "--untracked-files=all"),
             *("--ignored=matching", "--no-renames", "--ignore-submodules=none"),
         ]
@@ -87,7 +95,31 @@ def read_status(layout: Layout) -> Status:
         changed=tuple(changed),
         untracked=tuple(untracked),
         ignored=tuple(ignored),
+        # Git only warns of them, and ends well (2.39).
+        unread=tuple(_UNREAD.findall(os.fsdecode(said.err))),
     )
+
+
+def refuse_unread(layout: Layout, status: Status) -> None:
+    """Refuse to go by a look that left something out.
+
+    Raises:
+        WorktreeError: Git couldn't open a directory; the message names it.
+    """
+    if status.unread:
+        named = status.unread[0]
+        raise WorktreeError(
+            f"{layout.path / named[:_NAMED]} can't be opened, so nobody knows what is in it.",
+            next_step=f"Make it yours to read: chmod -R u+rwX {layout.path}",
+            path=str(layout.path),
+        )
+
+
+def _telling_case_apart(top: Path) -> tuple[str, ...]:
+    """Where the file system does, git has to: `core.ignoreCase` hides `readme` beside `README`."""
+    other = top / ".GIT"
+    is_one = other.exists() and other.samefile(top / ".git")
+    return () if is_one else ("-c", "core.ignoreCase=false")
 
 
 def _records(out: bytes) -> Iterator[tuple[str, str]]:
