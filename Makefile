@@ -38,8 +38,8 @@ torture-smoke: $(STAMP)  ## the same for two minutes, on both stores
 	$(BIN)/python torture/run --seconds 40 --store sqlite
 	$(BIN)/python torture/run --seconds 40 --store postgres
 
-bench: $(STAMP)  ## one JSON line a benchmark
-	@for name in postgres sqlite growth; do $(BIN)/python -W ignore benchmarks/$$name.py; done
+bench: $(STAMP)  ## peers and curves into build/bench; FULL=1 takes hours, DOCS=1 replaces the page in docs
+	@$(BIN)/python -W ignore benchmarks/bench.py $(if $(FULL),--full) $(if $(DOCS),--docs)
 
 power: $(STAMP)  ## cut the power at every sync of a writer's work; SEED=… repeats one
 	LESSOR_POWER_SHARE=1 LESSOR_POWER_CRASHES=40 $(if $(SEED),LESSOR_POWER_SEED=$(SEED)) \
