@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from builders import TTL, Yard
-from lessor.model.grant import Grant
+from lessor.model.grant import Grant, Reach, Result
 from lessor.model.shadow import SHADOW_MS, Unlanded
+from lessor.service.scanning import WIDEST
 
 HOUR = 3_600_000
 
@@ -223,3 +226,79 @@ def test_a_shadow_that_blocks_for_longer_than_the_queue_allows_is_told(yard: Yar
     stand = yard.claim_one().stand
     assert stand is not None
     assert stand.task == second.task
+
+
+ENDS: dict[str, Callable[[Yard, Grant], object]] = {
+    "landed": lambda y, g: y.lessor.landings.landed(g.task, commit="e" * 40, target="main"),
+    "discarded": lambda y, g: y.lessor.landings.discarded(g.task),
+    "faded": lambda y, g: y.store.advance(HOUR),
+    "cancelled": lambda y, g: y.lessor.tasks.cancel([g.task]),
+}
+
+
+@pytest.mark.parametrize("anywhere", [False, True])
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("which", [0, 1])
+def test_the_end_of_any_of_two_shadows_wakes_who_overlaps_both(
+    yard: Yard, end: str, which: int, anywhere: bool
+) -> None:
+    """It is parked on one of them, and may begin on the other once that is alone."""
+    grants = []
+    for n, path in enumerate(("src/a", "src/b")):
+        asks = end == "cancelled" and n == which
+        grants.append(yard.running(path) if asks else result(yard, path))
+        if asks:
+            done = Result(base="0" * 40, commit="b" * 40)
+            yard.lessor.leases.ask(grants[-1].holder, "which?", result=done)
+            yard.store.advance(4 * HOUR)
+            yard.lessor.leases.sweep()
+    waiting = yard.add("both", scopes=("src",))
+    assert yard.claim() == []
+    if end == "faded":
+        yard.store.sql(
+            "UPDATE lease SET expires_ms = (SELECT min(k.expires_ms) FROM lease AS k WHERE k.kind = 'shadow')"
+            " - :left WHERE kind = 'shadow' AND task_id = :task",
+            left=SHADOW_MS - HOUR,
+            task=yard.lessor.naming.task_row(grants[which].task),
+        )
+    ENDS[end](yard, grants[which])
+    if end != "faded":
+        assert yard.lessor.tasks.why(waiting.task).cause == "ready"
+    grant = yard.claim_one(**({"repository": Reach.ANYWHERE} if anywhere else {}))
+    assert grant.task == waiting.task
+    assert grant.stand is not None
+    assert grant.stand.task == grants[1 - which].task
+
+
+def test_many_who_wait_for_landings_are_all_woken(yard: Yard) -> None:
+    first, _ = result(yard, "src/a"), result(yard, "src/b")
+    beside = result(yard, "web/a"), result(yard, "web/b")
+    for n in range(80):
+        yard.add(f"both {n}", scopes=("src" if n % 2 else "web",), priority=-n)
+    assert yard.claim() == []
+    yard.lessor.landings.landed(first.task, commit="e" * 40, target="main")
+    yard.complete(yard.claim_one(), commit=None)
+    yard.lessor.landings.landed(beside[0].task, commit="e" * 40, target="main")
+    got = [yard.claim_one() for _ in range(2)]
+    assert sorted(grant.scopes[0] for grant in got) == ["src", "web"]
+
+
+@pytest.mark.parametrize("setting", [Unlanded.STACK, Unlanded.IGNORE])
+def test_another_setting_wakes_who_waited_by_the_old_one(yard: Yard, setting: Unlanded) -> None:
+    yard.lessor.registry.set_unlanded(yard.repository.id, Unlanded.WAIT)
+    below = result(yard, "src")
+    yard.add("next", scopes=("src",))
+    assert yard.claim() == []
+    yard.lessor.registry.set_unlanded(yard.repository.id, setting)
+    stand = yard.claim_one().stand
+    assert (stand and stand.task) == (below.task if setting is Unlanded.STACK else None)
+
+
+def test_a_setting_wakes_however_many_wait(yard: Yard) -> None:
+    yard.lessor.registry.set_unlanded(yard.repository.id, Unlanded.WAIT)
+    result(yard, "src")
+    wishes = [yard.asked(f"n {n}", scopes=(f"src/{n}",)) for n in range(WIDEST + 3)]
+    yard.lessor.tasks.submit(wishes)
+    assert yard.claim() == []
+    yard.lessor.registry.set_unlanded(yard.repository.id, Unlanded.IGNORE)
+    assert yard.store.sql("SELECT count(*) FROM task WHERE waiting_on IS NOT NULL") == [(0,)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from lessor.errors import InvalidError, NotFoundError
 from lessor.model.lease import LeaseEnd
@@ -17,6 +18,7 @@ from lessor.service.lapsing import tell_freed
 from lessor.service.naming import Naming
 from lessor.service.reading import repository_record, worker_record
 from lessor.service.rows import FreedRow, WorkerRow, pack
+from lessor.service.scanning import WIDEST
 from lessor.service.wording import (
     LONGEST_NAME,
     LONGEST_TEXT,
@@ -114,7 +116,7 @@ class Registry:
     def set_unlanded(self, repository: str, unlanded: Unlanded) -> Repository:
         """Say what claims do where a result lies that hasn't landed; for all clones and workers.
 
-        Who waits already is looked at again when what it waits for ends.
+        Who waits for a landing already is looked at again by the next claim.
 
         Raises:
             NotFoundError: there is no such repository.
@@ -125,8 +127,10 @@ class Registry:
                 f"{str(unlanded)[:40]!r} can't be done with results that haven't landed.",
                 next_step=f"One of: {', '.join(Unlanded)}.",
             )
-        row = self._naming.repository_row(repository)
-        self._store.once("set_unlanded", repository_id=row, unlanded=Unlanded(unlanded))
+        row, setting = self._naming.repository_row(repository), Unlanded(unlanded)
+        after: int | None = 0
+        while after is not None:
+            after = self._store.write(partial(_set_unlanded, row=row, setting=setting, after=after))
         self._claims.changed()
         return self.repository(repository)
 
@@ -286,6 +290,17 @@ class Registry:
 
 
 _QUEUE = ("name", "paused", "wait_max_ms", "overtake_limit", "overtake_ms")
+
+
+def _set_unlanded(tx: Transaction, *, row: int, setting: Unlanded, after: int) -> int | None:
+    """Change the setting, and wake some who waited by the old one; where to go on, if anywhere.
+
+    Under the repository's lock: a claim that is parking somebody by the old setting comes before.
+    """
+    tx.rows("lock_repository", repository_id=row)
+    tx.rows("set_unlanded", repository_id=row, unlanded=setting)
+    woken = tx.rows("wake_shadowed", repository_id=row, after=after, most=WIDEST)
+    return max(int(one[0]) for one in woken) if len(woken) == WIDEST else None
 
 
 def refuse_credentials(remote: str) -> None:

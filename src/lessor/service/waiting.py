@@ -194,7 +194,10 @@ def _held(store: Store, naming: Naming, wait: WaitRow, task: TaskRow) -> Why | N
         else _blocker(store, wait, task, mine)
     )
     if blocker is not None and blocker.kind == LeaseKind.SHADOW:
-        return _unlanded(store, naming, wait, task, blocker)
+        if ground_for(store, wait, task).wait is not None:
+            return _unlanded(store, naming, wait, task, blocker)
+        # Another shadow has ended since it was parked: the next claim begins it, unless it is held.
+        parked, blocker = None, _blocker(store, wait, task, mine)
     if blocker is not None:
         return _behind(store, naming, wait, task, mine, blocker)
     if parked is None:

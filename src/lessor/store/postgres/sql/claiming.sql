@@ -1,7 +1,7 @@
 -- name: heads
 -- Where a claim of any repository has to look, best first: the first task of each repository that this
 -- worker may take now, or that a claim there would make ready: one that fell due, one parked on a lease
--- that has ended, one under a lease that ran out. Eight ended leases are asked who waits for them; where
+-- that has ended, or on a shadow where another has ended, one under a lease that ran out. Eight ended leases are asked who waits for them; where
 -- there are more, a claim looks there whoever does, and drains them. Nowhere while a limit that counts
 -- every task of the claim is used up.
 WITH full_limit AS MATERIALIZED (
@@ -43,6 +43,14 @@ FROM (
       WHERE l.repository_id = r.id AND l.ended_ms IS NOT NULL AND l.drained = 0 ORDER BY l.id LIMIT 8
     ) AS l CROSS JOIN LATERAL (
       SELECT t.rank, t.id FROM lessor.task AS t WHERE t.waiting_on = l.id ORDER BY t.rank, t.id LIMIT 1
+    ) AS w
+    UNION ALL
+    SELECT r.id, w.rank, w.id FROM lessor.repository AS r CROSS JOIN LATERAL (
+      SELECT l.kind FROM lessor.lease AS l
+      WHERE l.repository_id = r.id AND l.ended_ms IS NOT NULL AND l.drained = 0 ORDER BY l.id LIMIT 8
+    ) AS l CROSS JOIN LATERAL (
+      SELECT t.rank, t.id FROM lessor.shadow_scope AS g JOIN lessor.task AS t ON t.waiting_on = g.lease_id
+      WHERE l.kind = 'shadow' AND g.repository_id = r.id ORDER BY t.rank, t.id LIMIT 1
     ) AS w
     UNION ALL
     SELECT r.id, t.rank, t.id FROM lessor.repository AS r CROSS JOIN LATERAL (
@@ -138,6 +146,9 @@ FOR UPDATE OF l SKIP LOCKED
 -- by one, three statements found nothing nearly always, at 40 us each. One that this very pass wakes
 -- counts as parked: under a steady stream it is woken and parked again by every claim.
 -- While nobody knows what became of a push, its lease keeps its paths.
+-- Who overlaps several results is parked on one of their shadows, and may begin when another goes: the first
+-- pass over an ended shadow, while its paths are there, hands it all who wait for a shadow here (x, o). The
+-- next pass wakes them: this one's snapshot has them where they were.
 WITH d AS MATERIALIZED (
   SELECT l.id FROM lessor.lease AS l
   WHERE l.repository_id = :repository_id AND l.ended_ms IS NOT NULL AND l.drained = 0 AND NOT EXISTS (
@@ -148,6 +159,14 @@ WITH d AS MATERIALIZED (
   DELETE FROM lessor.scope AS s WHERE s.lease_id = ANY (ARRAY(SELECT d.id FROM d))
 ), faded AS (
   DELETE FROM lessor.shadow_scope AS s WHERE s.lease_id = ANY (ARRAY(SELECT d.id FROM d))
+), x AS MATERIALIZED (
+  SELECT min(g.lease_id) AS lease_id FROM lessor.shadow_scope AS g WHERE g.lease_id = ANY (ARRAY(SELECT d.id FROM d))
+), o AS (
+  UPDATE lessor.task AS t SET waiting_on = x.lease_id
+  FROM x WHERE x.lease_id IS NOT NULL AND t.waiting_on = ANY (ARRAY(
+    SELECT g.lease_id FROM lessor.shadow_scope AS g
+    WHERE g.repository_id = :repository_id AND g.lease_id <> ALL (ARRAY(SELECT d.id FROM d))))
+  RETURNING x.lease_id
 ), w AS MATERIALIZED (
   SELECT d.id AS lease_id, ARRAY(
     SELECT t.id FROM lessor.task AS t WHERE t.waiting_on = d.id ORDER BY t.rank, t.id LIMIT :wake
@@ -159,7 +178,7 @@ WITH d AS MATERIALIZED (
   RETURNING t.id
 ), f AS (
   UPDATE lessor.lease AS l SET drained = 1
-  WHERE l.id = ANY (ARRAY(SELECT w.lease_id FROM w WHERE cardinality(w.waiters) < :wake))
+  WHERE l.id = ANY (ARRAY(SELECT w.lease_id FROM w WHERE cardinality(w.waiters) < :wake)) AND l.id <> ALL (ARRAY(SELECT o.lease_id FROM o))
 )
 SELECT (SELECT count(*) FROM d) AS drained, (SELECT count(*) FROM k) AS woken,
   CASE WHEN (
@@ -173,7 +192,7 @@ SELECT (SELECT count(*) FROM d) AS drained, (SELECT count(*) FROM k) AS woken,
     ORDER BY l.expires_ms LIMIT 1
   ) IS NULL THEN 0 ELSE 1 END AS lapsed,
   CASE WHEN (SELECT count(*) FROM d) >= :most OR EXISTS (SELECT 1 FROM w WHERE cardinality(w.waiters) >= :wake)
-    THEN 1 ELSE 0 END AS undrained,
+      OR EXISTS (SELECT 1 FROM o) THEN 1 ELSE 0 END AS undrained,
   o.task_id AS parked, o.parked_fence, o.parked_ms, o.overtake_limit, o.overtake_ms,
   CASE WHEN EXISTS (
     SELECT 1 FROM lessor.lease AS l

@@ -83,8 +83,12 @@ WITH d AS MATERIALIZED (
 ), f AS (
   UPDATE lessor.lease AS l SET drained = 1 WHERE l.id = ANY (ARRAY(SELECT d.id FROM d))
 )
-SELECT CASE WHEN EXISTS (SELECT 1 FROM lessor.task AS t WHERE t.waiting_on = ANY (ARRAY(SELECT d.id FROM d)))
-  THEN lessor.require(0) END
+SELECT CASE
+  WHEN EXISTS (SELECT 1 FROM lessor.task AS t WHERE t.waiting_on = ANY (ARRAY(SELECT d.id FROM d))) THEN lessor.require(0)
+  WHEN EXISTS (SELECT 1 FROM lessor.shadow_scope AS g WHERE g.lease_id = ANY (ARRAY(SELECT d.id FROM d))) AND EXISTS (
+      SELECT 1 FROM lessor.shadow_scope AS g JOIN lessor.task AS t ON t.waiting_on = g.lease_id
+      WHERE g.repository_id = :repository_id) THEN lessor.require(0)
+END
 
 -- name: claim_next
 -- The first ready task of a repository, in the round trip that takes the lock and drains, where nothing

@@ -18,6 +18,16 @@ FROM lessor.repository AS r WHERE r.id > 0 ORDER BY r.id
 -- name: set_unlanded
 UPDATE lessor.repository SET unlanded = :unlanded WHERE id = :repository_id AND id > 0 RETURNING id
 
+-- name: wake_shadowed
+-- Who waits for a landing in the repository, from a task's id on. Locked by id.
+WITH t AS MATERIALIZED (
+  SELECT t.id FROM lessor.lease AS l JOIN lessor.task AS t ON t.waiting_on = l.id
+  WHERE l.repository_id = :repository_id AND l.kind <> 'lease' AND l.kind = 'shadow' AND l.ended_ms IS NULL AND t.id > :after
+  ORDER BY t.id LIMIT :most FOR UPDATE OF t
+)
+UPDATE lessor.task AS w SET waiting_on = NULL FROM t WHERE w.id = t.id
+RETURNING w.id
+
 -- name: put_checkout
 INSERT INTO lessor.checkout (repository_id, host_id, common_dir)
 VALUES (:repository_id, :host_id, :common_dir)

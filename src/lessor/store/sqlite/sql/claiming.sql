@@ -1,7 +1,7 @@
 -- name: heads
 -- Where a claim of any repository has to look, best first: the first task of each repository that this
 -- worker may take now, or that a claim there would make ready: one that fell due, one parked on a lease
--- that has ended, one under a lease that ran out. Nowhere while a limit that counts every task of the
+-- that has ended, or on a shadow where another has ended, one under a lease that ran out. Nowhere while a limit that counts every task of the
 -- claim is used up.
 WITH full_limit AS MATERIALIZED (
   SELECT u.kind, u.key FROM usage_limit AS u
@@ -44,6 +44,12 @@ FROM (
     FROM repository AS r CROSS JOIN lease AS l INDEXED BY lease_drain CROSS JOIN task AS w
     WHERE l.repository_id = r.id AND l.ended_ms IS NOT NULL AND l.drained = 0
       AND w.id = (SELECT t.id FROM task AS t WHERE t.waiting_on = l.id ORDER BY t.rank, t.id LIMIT 1)
+    UNION ALL
+    SELECT r.id, w.rank, w.id
+    FROM repository AS r CROSS JOIN lease AS l INDEXED BY lease_drain CROSS JOIN task AS w
+    WHERE l.repository_id = r.id AND l.ended_ms IS NOT NULL AND l.drained = 0 AND l.kind = 'shadow' AND w.id = (
+      SELECT t.id FROM shadow_scope AS g CROSS JOIN task AS t ON t.waiting_on = g.lease_id
+      WHERE g.repository_id = r.id ORDER BY t.rank, t.id LIMIT 1)
     UNION ALL
     SELECT r.id, t.rank, t.id
     FROM repository AS r CROSS JOIN lease AS l INDEXED BY lease_lapse CROSS JOIN task AS t
@@ -118,16 +124,19 @@ LIMIT :most
 -- name: drain
 -- SQLite has no data-modifying CTE, so the leases of this pass are picked into a table of the connection.
 -- While nobody knows what became of a push, its lease keeps its paths.
+-- Who overlaps several results is parked on one of their shadows, and may begin when another goes: the first
+-- pass over an ended shadow, while its paths are there, hands it all who wait for a shadow here.
 DELETE FROM picked;
-INSERT INTO picked (lease_id, ord)
-SELECT d.id, (SELECT count(*) FROM (SELECT 1 FROM task AS t WHERE t.waiting_on = d.id LIMIT :wake))
-FROM (
-  SELECT l.id FROM lease AS l
-  WHERE l.repository_id = :repository_id AND l.ended_ms IS NOT NULL AND l.drained = 0 AND NOT EXISTS (
-    SELECT 1 FROM intent AS i
-    WHERE i.repository_id = :repository_id AND i.task_id = l.task_id AND i.settled_ms IS NULL)
-  ORDER BY l.ended_ms, l.id LIMIT :most
-) AS d;
+INSERT INTO picked (lease_id)
+SELECT l.id FROM lease AS l
+WHERE l.repository_id = :repository_id AND l.ended_ms IS NOT NULL AND l.drained = 0 AND NOT EXISTS (
+  SELECT 1 FROM intent AS i
+  WHERE i.repository_id = :repository_id AND i.task_id = l.task_id AND i.settled_ms IS NULL)
+ORDER BY l.ended_ms, l.id LIMIT :most;
+UPDATE task SET waiting_on = (SELECT min(g.lease_id) FROM picked AS p CROSS JOIN shadow_scope AS g ON g.lease_id = p.lease_id)
+WHERE EXISTS (SELECT 1 FROM picked AS p CROSS JOIN shadow_scope AS g ON g.lease_id = p.lease_id)
+  AND waiting_on IN (SELECT g.lease_id FROM shadow_scope AS g WHERE g.repository_id = :repository_id);
+UPDATE picked SET ord = (SELECT count(*) FROM (SELECT 1 FROM task AS t WHERE t.waiting_on = picked.lease_id LIMIT :wake));
 DELETE FROM scope WHERE lease_id IN (SELECT lease_id FROM picked);
 DELETE FROM shadow_scope WHERE lease_id IN (SELECT lease_id FROM picked);
 UPDATE task SET waiting_on = NULL

@@ -19,6 +19,16 @@ FROM repository AS r JOIN counter AS c ON c.repository_id = r.id WHERE r.id > 0 
 -- name: set_unlanded
 UPDATE repository SET unlanded = :unlanded WHERE id = :repository_id AND id > 0 RETURNING id
 
+-- name: wake_shadowed
+-- Who waits for a landing in the repository, from a task's id on.
+UPDATE task SET waiting_on = NULL
+WHERE id IN (
+  SELECT t.id FROM lease AS l CROSS JOIN task AS t ON t.waiting_on = l.id
+  WHERE l.repository_id = :repository_id AND l.kind <> 'lease' AND l.kind = 'shadow' AND l.ended_ms IS NULL AND t.id > :after
+  ORDER BY t.id LIMIT :most
+)
+RETURNING id
+
 -- name: put_checkout
 INSERT INTO checkout (repository_id, host_id, common_dir)
 VALUES (:repository_id, :host_id, :common_dir)
