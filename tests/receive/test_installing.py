@@ -181,3 +181,19 @@ def test_its_folder_is_its_owners_alone(gated: Gated) -> None:
     gated.plainly("HEAD:refs/heads/mine")
     for name in ("gate.json", "gate.lock", "gate.sock", "keeper.log"):
         assert (gated.bare / FOLDER / name).stat().st_mode & 0o077 == 0
+
+
+def test_a_hook_that_took_the_place_of_ours_never_costs_the_one_that_was_there_first(
+    hooked: Gated, tmp_path: Path
+) -> None:
+    """Somebody else's installer writes over ours; only one can go first."""
+    first = f"#!/bin/sh\n{THEIRS['pre-receive'].format(seen=tmp_path / 'pre-receive')}\n".encode()
+    hooked.hook("pre-receive", "exit 0")
+    before = hooks(hooked)
+    with pytest.raises(GitError, match="pre-receive"):
+        hooked.install()
+    assert hooks(hooked) == before
+    assert first in before.values()
+    (hooked.bare / "hooks" / "pre-receive").unlink()
+    hooked.install()
+    assert hooks(hooked)["pre-receive.before-lessor"] == first

@@ -34,10 +34,12 @@ def install_server_hooks(
         The directory in the repository that those files lie in.
 
     Raises:
-        GitError: git looks for hooks outside of the repository, where others would get them too.
+        GitError: git looks for hooks outside of the repository, where others would get them too; or
+            somebody else's hook has taken the place of ours, and the one before ours waits beside it.
         OSError: a file can't be written.
     """
     hooks = _hooks(repo)
+    _refuse_two(hooks)
     folder = repo.common_dir / FOLDER
     (folder / PUSHES).mkdir(parents=True, exist_ok=True, mode=0o700)
     folder.chmod(0o700)
@@ -92,6 +94,18 @@ def _hooks(repo: Repository) -> Path:
                 hooks=str(place),
             )
     return repo.common_dir / "hooks"
+
+
+def _refuse_two(hooks: Path) -> None:
+    for name in NAMES:
+        place, before = hooks / name, _before(hooks / name)
+        if _is_theirs(place) and before.exists():
+            raise GitError(
+                f"{place} isn't Lessor's any more, and the hook that was there before Lessor's is "
+                f"{before}: only one of them can be kept.",
+                next_step=f"Put into one what you need of both, and remove the other: {before}.",
+                hook=str(place),
+            )
 
 
 def _is_theirs(place: Path) -> bool:
