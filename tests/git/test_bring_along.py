@@ -126,3 +126,4 @@ def test_a_secret_that_the_other_commit_does_not_ignore_stays_away(
 def test_without_a_file_the_default_patterns_hold():
     assert include_patterns(None) == DEFAULT_PATTERNS
     assert include_patterns("") == ()
+    assert include_patterns(".env\r\na\u2028b\n") == (".env", "a\u2028b")

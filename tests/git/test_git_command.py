@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lessor.errors import GitError, GitMissingError
-from lessor.git.command import pipe_git, require_git, run_git
+from lessor.git.command import hide_credentials, pipe_git, require_git, run_git
 
 Git = Callable[..., str]
 
@@ -72,6 +72,34 @@ def test_a_failure_does_not_repeat_the_arguments(main: Path):
         run_git(["push", "https://user:hunter2@localhost:1/x"], cwd=main)
     assert refused.value.facts["command"] == "push"
     assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize("password", ["secret", "s@cret", "s:c@r@t", ""])
+def test_a_password_is_left_out_whatever_is_in_it(password: str):
+    said = hide_credentials(f"can't reach https://me:{password}@host/a@b.git or https://host/a@b")
+    assert said == "can't reach https://…@host/a@b.git or https://host/a@b"
+
+
+def test_no_program_that_the_configuration_names_looks_at_signatures(
+    main: Path, tmp_path: Path, git: Git
+):
+    """`log.showSignature` would run it for each commit, and print its words between ours."""
+    program = tmp_path / "gpg"
+    program.write_text(f"#!/bin/sh\ntouch {tmp_path / 'ran'}\n")
+    program.chmod(0o755)
+    content = git(main, "cat-file", "commit", "HEAD").replace(
+        "\n\n", "\ngpgsig -----BEGIN PGP SIGNATURE-----\n -----END PGP SIGNATURE-----\n\n", 1
+    )
+    signed = git(
+        main, "hash-object", "-t", "commit", "-w", "--stdin", stdin=f"{content}\n".encode()
+    )
+    git(main, "config", "log.showSignature", "true")
+    git(main, "config", "gpg.program", str(program))
+    asked = ["log", "-1", "--format=%H", signed]
+    assert run_git(asked, cwd=main).lines == [signed]
+    assert not (tmp_path / "ran").exists()
+    git(main, "log", "-1", "--format=%H", signed)
+    assert (tmp_path / "ran").exists()
 
 
 def test_one_command_feeds_another_however_much_it_says(main: Path):

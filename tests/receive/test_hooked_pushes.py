@@ -148,6 +148,12 @@ def test_other_peoples_branches_and_tags_stay_usable(gated: Gated) -> None:
     assert gated.tip("one") == gated.tip("two") == gated.tip("refs/notes/x") == gated.head()
 
 
+def test_a_name_with_another_systems_line_end_is_one_name(gated: Gated) -> None:
+    """Python splits text at these, git at its own alone."""
+    for name in ("a\u2028b", "a\x85b"):
+        assert "new branch" in gated.plainly(f"HEAD:refs/heads/{name}")
+
+
 def test_a_push_of_several_references_is_refused_as_one(gated: Gated) -> None:
     grant = gated.holding("services/billing")
     gated.commit("services/billing/a", text="two\n")

@@ -133,6 +133,11 @@ def test_mount_points_are_read_with_blanks_in_their_names() -> None:
     assert list(mount_points(text)) == [Path("/proc"), Path("/home/dana/with blank\\")]
 
 
+def test_a_mount_point_may_hold_what_python_takes_for_a_line_end() -> None:
+    text = "24 28 0:22 / /mnt/a\u2028b\x85c rw shared:13 - proc proc rw\n"
+    assert list(mount_points(text)) == [Path("/mnt/a\u2028b\x85c")]
+
+
 def test_a_file_system_mounted_below_is_named() -> None:
     found = occupants(Path("/"))
     assert found is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 from collections.abc import Iterator, Sequence
@@ -27,7 +28,10 @@ _NONE_IGNORED = 1  # check-ignore's exit code
 
 def include_patterns(text: str | None) -> tuple[str, ...]:
     """The patterns of a `.worktreeinclude`; the default ones where there is none."""
-    return DEFAULT_PATTERNS if text is None else tuple(text.splitlines())
+    if text is None:
+        return DEFAULT_PATTERNS
+    # At git's own line ends: a name may hold what splitlines() splits at.
+    return tuple(line for line in re.split(r"\r?\n", text) if line)
 
 
 def bring_along(

@@ -48,6 +48,8 @@ _FIXED_CONFIGURATION = (
     "core.logAllRefUpdates=true",
     "gc.auto=0",
     "maintenance.auto=false",
+    # `git log` would run `gpg.program` for each signed commit, and print its words between ours.
+    "log.showSignature=false",
 )
 
 # Before a command that writes the only copy of something: by default git leaves loose objects to
@@ -55,7 +57,8 @@ _FIXED_CONFIGURATION = (
 DURABLY = ("-c", "core.fsync=committed,reference")
 
 _LINES_OF_COMPLAINT = 4
-_CREDENTIALS = re.compile(r"://[^/@\s]+@")
+# Up to the last "@" before the path, as git reads it: a password may hold one.
+_CREDENTIALS = re.compile(r"://[^/\s]+@")
 _SECONDS_TO_CLEAN_UP = 5.0
 
 

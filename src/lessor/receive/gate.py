@@ -253,7 +253,8 @@ def parse_updates(text: bytes) -> tuple[RefUpdate, ...]:
         GitError: a line is none.
     """
     found = []
-    for line in os.fsdecode(text).splitlines():
+    # At git's own line ends: a name may hold what Python takes for others, such as U+2028.
+    for line in os.fsdecode(text).removesuffix("\n").split("\n") if text else ():
         parts = line.split(" ", 2)
         if len(parts) != 3:  # noqa: PLR2004
             raise GitError(f"git's hook was told {line[:80]!r}, which is no update.")

@@ -84,10 +84,10 @@ def own_directory() -> Path | None:
 
 def locate(*, mounts: str, membership: str) -> Path | None:
     """Our group's directory from the texts of /proc/self/mountinfo and /proc/self/cgroup."""
-    ours = next((line[3:] for line in membership.splitlines() if line.startswith("0::")), None)
+    ours = next((line[3:] for line in membership.split("\n") if line.startswith("0::")), None)
     if ours is None:
         return None
-    for line in mounts.splitlines():
+    for line in mounts.split("\n"):
         before, _, after = line.partition(" - ")
         if after.split(" ")[0] != "cgroup2":
             continue

@@ -41,7 +41,9 @@ def occupants(directory: Path) -> tuple[str, ...] | None:
 
 def mount_points(mountinfo: str) -> Iterator[Path]:
     """The mount points in the text of /proc/<pid>/mountinfo."""
-    for line in mountinfo.splitlines():
+    for line in mountinfo.removesuffix("\n").split(
+        "\n"
+    ):  # a path may hold what splitlines() splits at
         yield Path(_OCTAL.sub(lambda octal: chr(int(octal[1], 8)), line.split(" ")[_MOUNT_POINT]))
 
 
