@@ -310,3 +310,19 @@ def test_a_number_that_isnt_one_is_refused(yard: Yard, wrong: object) -> None:
     if wrong != 0:
         with pytest.raises(InvalidError):
             yard.lessor.salvages.note(made, ref="r", archive=None, files=wrong)
+
+
+def test_a_move_is_written_only_over_the_state_that_it_was_judged_by(yard: Yard) -> None:
+    grant = yard.running("src")
+    made = reserve(yard, grant)
+    moved = {"workspace_id": made.id, "epoch": 1, "state": S.SALVAGED, "snapshot": None}
+    adopted = {"workspace_id": made.id, "epoch": 2, "state": S.PRESENT}
+    write = yard.lessor.store.write
+    before = yard.store.contents()
+    assert write(lambda tx: tx.rows("set_workspace", from_state=S.DIRTY, **moved)) == []
+    for was in (
+        {"from_state": S.DIRTY, "from_epoch": 1},
+        {"from_state": made.state, "from_epoch": 2},
+    ):
+        assert write(lambda tx, was=was: tx.rows("adopt_workspace", **was, **adopted)) == []
+    assert yard.store.contents() == before

@@ -135,6 +135,8 @@ VALUES: dict[str, Any] = {
     "met": "succeeded",
     "reason": "released",
     "from_status": "queued",
+    "from_state": "present",
+    "from_epoch": 1,
     "branches": '["ai/1-x"]',
     "host_id": "",
     "live": 1,

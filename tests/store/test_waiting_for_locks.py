@@ -21,6 +21,7 @@ from held import holding, refusal, until_waiting
 from invariants import check_invariants
 from lessor.errors import LeaseLostError, LessorError, StoreUnavailableError
 from lessor.model.grant import Failure, Grant, Reach, Result
+from lessor.model.workspace import WorkspaceState
 from lessor.store import Transaction
 from lessor.store.postgres import PostgresStore
 
@@ -520,3 +521,25 @@ def test_a_server_that_says_nothing_is_given_up_as_the_url_says_or_within_half_a
         store.close()
         assert parameters["tcp_user_timeout"] == expected
         assert parameters["keepalives_idle"] == "10"
+
+
+@pytest.mark.parametrize("adopts", [False, True])
+def test_a_workspace_that_is_gone_meanwhile_stays_gone(
+    yard: Yard, aside: ThreadPoolExecutor, adopts: bool
+) -> None:
+    grant = yard.running("src")
+    workspaces = yard.lessor.workspaces
+    number = workspaces.reserve(grant.holder, host_id="h", path="/w/1", branch="ai/1", base="a")
+    known = workspaces.get(number)
+    yard.lessor.leases.end_gone(grant.task, epoch=1, proof="gone")
+    again = yard.claim_one(task=grant.task)
+    with closing(psycopg.connect(yard.store.url, options="-c search_path=lessor")) as db:
+        db.execute("UPDATE workspace SET state = 'gone'")
+        if adopts:
+            future = aside.submit(workspaces.adopt, again.holder, number)
+        else:
+            future = aside.submit(workspaces.move, known, WorkspaceState.DIRTY)
+        until_waiting(yard)
+        db.commit()
+    assert refusal(future).code == "transition_refused"
+    assert workspaces.get(number).state is WorkspaceState.GONE

@@ -13,7 +13,7 @@ from lessor.service.naming import Naming
 from lessor.service.proof import held, lock_holder
 from lessor.service.rows import LockedRow, pack_facts, unpack
 from lessor.service.wording import LONGEST_TEXT, check_count, check_note, check_text
-from lessor.store import Row, Store, Transaction
+from lessor.store import RetryRule, Row, Store, Transaction
 
 MOST_WORKSPACES = 2**62
 _VERB = "given a workspace"
@@ -76,12 +76,16 @@ class Workspaces:
             if known.task != holder.task:
                 raise missing_workspace(workspace)
             check_move(known.state, WorkspaceState.PRESENT)
-            tx.rows(
+            adopted = tx.rows(
                 "adopt_workspace",
                 workspace_id=workspace,
+                from_epoch=known.epoch,
+                from_state=known.state,
                 epoch=holder.epoch,
                 state=WorkspaceState.PRESENT,
             )
+            if not adopted:
+                raise RetryRule  # moved since it was read
             self._attach(
                 tx, row, workspace, holder, path=known.path, base=known.base, kind="adopted"
             )
@@ -124,12 +128,15 @@ class Workspaces:
                 "set_workspace",
                 workspace_id=workspace.id,
                 epoch=workspace.epoch,
+                from_state=known.state,
                 state=state,
                 snapshot=kept,
             )
-            if moved and state is not known.state:
+            if not moved:
+                raise RetryRule  # moved, or adopted, since it was read
+            if state is not known.state:
                 self._event(tx, known, kind="workspace", state=state, why=why)
-            return bool(moved)
+            return True
 
         return self._store.write(rule)
 

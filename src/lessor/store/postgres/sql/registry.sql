@@ -152,11 +152,13 @@ UPDATE lessor.task SET branch = :branch WHERE id = :task_id RETURNING id
 UPDATE lessor.lease SET branch = :branch, label = :label WHERE id = :lease_id AND ended_ms IS NULL RETURNING id
 
 -- name: set_workspace
+-- Guarded by the state that the move was judged by: no lock holds it meanwhile.
 UPDATE lessor.workspace SET state = :state, snapshot = coalesce(:snapshot, snapshot), at_ms = lessor.ms()
-WHERE id = :workspace_id AND epoch = :epoch RETURNING id
+WHERE id = :workspace_id AND epoch = :epoch AND state = :from_state RETURNING id
 
 -- name: adopt_workspace
-UPDATE lessor.workspace SET epoch = :epoch, state = :state, at_ms = lessor.ms() WHERE id = :workspace_id RETURNING id
+UPDATE lessor.workspace SET epoch = :epoch, state = :state, at_ms = lessor.ms()
+WHERE id = :workspace_id AND epoch = :from_epoch AND state = :from_state RETURNING id
 
 -- name: workspace
 SELECT w.id, w.task_id, w.epoch, w.host_id, w.path, w.branch, w.base, w.state, w.snapshot, w.at_ms

@@ -150,11 +150,13 @@ UPDATE task SET branch = :branch WHERE id = :task_id RETURNING id
 UPDATE lease SET branch = :branch, label = :label WHERE id = :lease_id AND ended_ms IS NULL RETURNING id
 
 -- name: set_workspace
+-- Guarded by the state that the move was judged by: no lock holds it meanwhile.
 UPDATE workspace SET state = :state, snapshot = coalesce(:snapshot, snapshot), at_ms = :now
-WHERE id = :workspace_id AND epoch = :epoch RETURNING id
+WHERE id = :workspace_id AND epoch = :epoch AND state = :from_state RETURNING id
 
 -- name: adopt_workspace
-UPDATE workspace SET epoch = :epoch, state = :state, at_ms = :now WHERE id = :workspace_id RETURNING id
+UPDATE workspace SET epoch = :epoch, state = :state, at_ms = :now
+WHERE id = :workspace_id AND epoch = :from_epoch AND state = :from_state RETURNING id
 
 -- name: workspace
 SELECT w.id, w.task_id, w.epoch, w.host_id, w.path, w.branch, w.base, w.state, w.snapshot, w.at_ms
