@@ -16,7 +16,7 @@ run: $(INSTALLED)  ## watch three agents work side by side; one is killed, one i
 test: $(STAMP)  ## all tests, on SQLite and on a PostgreSQL out of a wheel
 	$(BIN)/pytest $(ARGS)
 
-check: lint types layers test wheel  ## what has to hold before a change lands
+check: lint types layers test torture-smoke wheel  ## what has to hold before a change lands
 
 lint: $(STAMP)
 	$(BIN)/ruff check src tests benchmarks torture torture/run scripts/make-docs

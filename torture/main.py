@@ -47,6 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _tell(f"faults   {', '.join(sorted(place.faults)) or 'none'}")
     if asked.store == "postgres":
         _tell(f"way      {place.way}")
+        if place.no_namespaces:
+            _tell(f"         {place.no_namespaces}")
     found = True
     try:
         found = _run(asked, place, Random(seed), seed)

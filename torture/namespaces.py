@@ -29,12 +29,11 @@ def why_not() -> str:
     """Why there can be no namespaces here; empty where there can."""
     if shutil.which("ip") is None:
         return "there is no `ip` here (Debian: iproute2)"
-    name = f"lst{os.getpid()}"
     try:
-        _ip("netns", "add", name)
-        _ip("netns", "del", name)
+        remove_namespaces(make_namespaces(1))
     except (OSError, subprocess.SubprocessError) as refused:
-        return f"this machine refuses network namespaces: {str(getattr(refused, 'stderr', '') or refused).strip()}"
+        said = str(getattr(refused, "stderr", "") or refused).strip()
+        return f"this machine refuses network namespaces: {said}"
     return ""
 
 

@@ -17,7 +17,7 @@ from random import Random
 
 from lessor.clock import SystemClock
 from torture.log import Log, boottime_ns
-from torture.place import Place
+from torture.place import HOSTS, Place
 from torture.worker import Orders
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -101,8 +101,8 @@ class Nemesis:
         self._do_what_is_due(2**62)
         if self._failing is not None:
             self._failing.join()
-        if self.place.proxy is not None:
-            self.place.proxy.calm()
+        for front in self.place.fronts:
+            front.calm()
         if self.place.clock is not None:
             self._step(-self.place.clock.ahead_ms)
         for one in self._running:
@@ -212,39 +212,37 @@ class Nemesis:
             one.process.send_signal(signal.SIGUSR1)
 
     def _do_net(self) -> None:
-        proxy = self.place.proxy
-        if proxy is None:
-            return
-        kind, since = (
-            self._rng.choice(("cut", "swallow", "silence", "deafen", "delay")),
-            boottime_ns(),
-        )
+        kind = self._rng.choice(("cut", "swallow", "silence", "deafen", "delay"))
+        since, lasting = boottime_ns(), 0
         seconds = self._on_the_way(self._time(0.1, 1.0)) / 1000
-        if kind == "cut":
-            proxy.cut()
-        elif kind == "swallow":
-            proxy.swallow()
-        elif kind == "silence":
-            proxy.silence(seconds)
-        elif kind == "deafen":
-            proxy.deafen(seconds)
-            if self._rng.random() < 0.5:
-                self._in(int(seconds * 900), proxy.cut)
-        else:
-            proxy.delay(self._rng.random() * 0.2, seconds)
-        lasting = 0 if kind in {"cut", "swallow"} else int(seconds * 1e9)
+        each_s, ends_cut = self._rng.random() * 0.2, self._rng.random() < 0.5
+        for front in self.place.fronts:
+            if kind in {"cut", "swallow"}:
+                getattr(front, kind)()
+                continue
+            lasting = int(seconds * 1e9)
+            if kind == "delay":
+                front.delay(each_s, seconds)
+            else:
+                getattr(front, kind)(seconds)
+            if kind == "deafen" and ends_cut:  # the answers are never heard
+                self._in(int(seconds * 900), front.cut)
         self._note(f"net {kind}", since=since, for_ns=lasting)
 
     def _do_partition(self) -> None:
-        host = self._rng.choice(self.place.hosts)
-        since = boottime_ns()
-        host.set_link(up=False)
+        host = self._rng.randrange(HOSTS)
+        since, lasting = boottime_ns(), self._on_the_way(self._pause(1.7))
+        if self.place.hosts:
+            self.place.hosts[host].set_link(up=False)
+        else:
+            self.place.fronts[host].silence(lasting / 1000)
 
         def join() -> None:
-            host.set_link(up=True)
-            self._note("partition", since=since, who=host.name)
+            if self.place.hosts:
+                self.place.hosts[host].set_link(up=True)
+            self._note("partition", since=since, who=f"host {host}")
 
-        self._in(self._on_the_way(self._pause(1.7)), join)
+        self._in(lasting, join)
 
     def _do_git(self) -> None:
         remote = self.place.remote

@@ -25,7 +25,7 @@ FAULTS = {
     "full": "a full disk under the store (SQLite) and under the workers' clones",
     "clock": "steps of the store's wall clock",
     "net": "the way to PostgreSQL cut, silent, deaf, slow, or cut after the server has answered",
-    "partition": "a network namespace whose link is down",
+    "partition": "half of the workers cut off, packets lost without a word: a network namespace's link, else the proxy",
     "failover": "SIGKILL to the primary, the synchronous standby promoted",
     "pooler": "PgBouncer in transaction mode between",
 }
@@ -38,7 +38,8 @@ class Place:
 
     Attributes:
         skipped: a reason for each fault that there can't be here.
-        way: what a partition is made of.
+        fronts: the way of each host to PostgreSQL.
+        no_namespaces: why partitions are made by the proxy instead.
     """
 
     def __init__(self, store: str, faults: Sequence[str]) -> None:
@@ -53,7 +54,8 @@ class Place:
         self.disk: disk.SmallDisk | None = None
         self.clock: clocks.SteppedClock | None = None
         self.cluster: Cluster | None = None
-        self.proxy: Proxy | None = None
+        self.fronts: list[Proxy] = []
+        self.no_namespaces = ""
         self.hosts: list[namespaces.Namespace] = []
         self.remote: BareRemote | None = None
         try:
@@ -67,14 +69,14 @@ class Place:
         """What a partition is made of here."""
         if self.hosts:
             return "network namespaces (veth links that go down)"
-        return "the harness's own TCP proxy" if self.proxy else "none"
+        return "the harness's own TCP proxy"
 
     def url(self, host: int) -> str:
         """The store as a worker reaches it that runs on one of the hosts."""
-        if self.proxy is None:
+        if not self.fronts:
             return self.direct_url
-        address = self.hosts[host % len(self.hosts)].address if self.hosts else "127.0.0.1"
-        return url_of(address, self.proxy.port)
+        address = self.hosts[host % HOSTS].address if self.hosts else "127.0.0.1"
+        return url_of(address, self.fronts[host % HOSTS].port)
 
     @property
     def direct_url(self) -> str:
@@ -83,7 +85,7 @@ class Place:
 
     def prefix(self, host: int) -> list[str]:
         """What a worker's command line begins with."""
-        return self.hosts[host % len(self.hosts)].prefix() if self.hosts else []
+        return self.hosts[host % HOSTS].prefix() if self.hosts else []
 
     @property
     def clock_file(self) -> str:
@@ -124,8 +126,6 @@ class Place:
             why = disk.why_not()
         elif fault == "clock" and self.store == "postgres":
             why = clocks.why_not()
-        elif fault == "partition":
-            why = namespaces.why_not()
         elif fault == "pooler":
             why = bouncer.why_not()
         elif fault == "git" and shutil.which("git") is None:
@@ -152,7 +152,8 @@ class Place:
         env = self.clock.env if self.clock else {}
         self.cluster = Cluster(self.folder / "postgres", standby="failover" in self.faults, env=env)
         self._undo.callback(self.cluster.close)
-        if "partition" in self.faults:
+        self.no_namespaces = namespaces.why_not() if "partition" in self.faults else ""
+        if "partition" in self.faults and not self.no_namespaces:
             self.hosts = namespaces.make_namespaces(HOSTS)
             self._undo.callback(namespaces.remove_namespaces, self.hosts)
         # Behind a pooler the way to the server may be moved; before it, it is cut.
@@ -163,9 +164,10 @@ class Place:
             pool = bouncer.Bouncer(target)
             self._undo.callback(pool.close)
             target = pool.place
-        hosts = [host.address for host in self.hosts]
-        self.proxy = Proxy(target, hosts=["127.0.0.1", *hosts])
-        self._undo.callback(self.proxy.close)
+        for n in range(HOSTS):
+            front = Proxy(target, host=self.hosts[n].address if self.hosts else "127.0.0.1")
+            self._undo.callback(front.close)
+            self.fronts.append(front)
 
     def fail_over(self) -> None:
         """Kill the primary, promote the standby, and lead everybody there."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
@@ -28,14 +28,14 @@ class _Line:
 
 
 class Proxy:
-    """Listens on the given addresses; everything goes to `target`, which may change.
+    """Listens on a port of `host`; everything goes to `target`, which may change.
 
     It runs in a thread with a loop of its own; its methods may be called from any other.
     """
 
-    def __init__(self, target: Place, *, hosts: Sequence[str] = ("127.0.0.1",)) -> None:
+    def __init__(self, target: Place, *, host: str = "127.0.0.1") -> None:
         self.target = target
-        self._hosts = hosts
+        self._host = host
         self._ready: Future[int] = Future()
         self._lines: set[_Line] = set()
         self._silent_until = 0.0
@@ -101,12 +101,8 @@ class Proxy:
         self._loop.close()
 
     async def _listen(self) -> None:
-        first = await asyncio.start_server(self._serve, self._hosts[0], 0)
-        port = first.sockets[0].getsockname()[1]
-        self._servers = [first]
-        for host in self._hosts[1:]:
-            self._servers.append(await asyncio.start_server(self._serve, host, port))
-        self._ready.set_result(port)
+        self._server = await asyncio.start_server(self._serve, self._host, 0)
+        self._ready.set_result(self._server.sockets[0].getsockname()[1])
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
