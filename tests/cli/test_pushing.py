@@ -227,3 +227,30 @@ def test_a_push_that_died_is_asked_about_by_its_holders_next(
     (shop / "work").write_text("more\n")
     git(shop, "commit", "-q", "-am", "more")
     person.ok("push")
+
+
+def test_a_claim_that_waits_finds_out_about_a_push_that_dies_meanwhile(
+    person: Person, shop: Path, origin: Path, tmp_path: Path
+) -> None:
+    """The lease is still live when the wait begins, or nobody has ended it yet."""
+    person.ok("repo", "fence", "hub")
+    number = str(person.add("work")["number"])
+    grant = person.claim("--task", number, "--ttl", "5s")
+    git(shop, "checkout", "-q", "-B", grant["branch"])
+    hook = origin / "hooks" / "reference-transaction"
+    hook.write_text(
+        '#!/bin/sh\ntest "$1" = committed && grep -q refs/heads/ || exit 0\n'
+        f"kill -9 $(cat {tmp_path}/pid)\n"
+    )
+    hook.chmod(0o755)
+    pushing = subprocess.Popen(
+        ["/bin/sh", "-c", f'echo $$ > {tmp_path}/pid; exec "$@"', "-", *person.command("push")],
+        cwd=shop,
+        env=person.environment(),
+        stderr=subprocess.PIPE,
+    )
+    pushing.communicate(timeout=60)
+    hook.unlink()
+    assert pushing.returncode == -9
+    again = person.claim("--task", number, "--wait", "1h")  # the test would end before that
+    assert again["epoch"] == grant["epoch"] + 1

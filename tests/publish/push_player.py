@@ -91,7 +91,7 @@ class Player:
                 self._lessor,
                 self._repo.root,
                 self._orders.repository,
-                lambda: leases.claim(request),
+                lambda wait: leases.claim(request, wait_ms=wait),
                 give_back=lambda grant, why: leases.release(grant.holder, reason=why),
             )
         except LessorError as refused:

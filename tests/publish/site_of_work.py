@@ -46,7 +46,7 @@ class Site:
             self.lessor,
             self.clone,
             self.yard.repository.id,
-            lambda: leases.claim(request),
+            lambda wait: leases.claim(request, wait_ms=wait),
             give_back=lambda grant, why: leases.release(grant.holder, reason=why),
         )
 

@@ -129,7 +129,7 @@ def test_without_a_clone_a_fenced_repository_gives_no_lease(site: Site) -> None:
             site.lessor,
             None,
             site.yard.repository.id,
-            site.yard.claim,
+            lambda _: site.yard.claim(),
             give_back=lambda grant, why: leases.release(grant.holder, reason=why),
         )
     assert leases.leases(live=True) == []

@@ -81,7 +81,9 @@ def claim(
     )
     forget_left_tokens(invocation)
     grants = claim_fenced(
-        invocation, lambda: invocation.lessor.leases.claim(request, wait_ms=wait_ms or 0)
+        invocation,
+        lambda wait: invocation.lessor.leases.claim(request, wait_ms=wait),
+        wait_ms=wait_ms or 0,
     )
     keep_granted(invocation, [grant.holder for grant in grants])
     with heard(grants):

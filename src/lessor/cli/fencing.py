@@ -13,8 +13,14 @@ from lessor.model.grant import Grant
 from lessor.model.task import NewTask
 
 
-def claim_fenced(invocation: Invocation, claim: Callable[[], Sequence[Grant]]) -> list[Grant]:
-    """What `claim` grants in the repository that the command is about, each lease ready."""
+def claim_fenced(
+    invocation: Invocation, claim: Callable[[int], Sequence[Grant]], *, wait_ms: int = 0
+) -> list[Grant]:
+    """What `claim` grants in the repository that the command is about, each lease ready.
+
+    Args:
+        claim: waits for so many milliseconds, and may be called again.
+    """
     from lessor.publish.claiming import claim_ready
 
     leases = invocation.lessor.leases
@@ -24,12 +30,14 @@ def claim_fenced(invocation: Invocation, claim: Callable[[], Sequence[Grant]]) -
         invocation.repository,
         claim,
         give_back=lambda grant, why: leases.release(grant.holder, reason=why),
+        wait_ms=wait_ms,
+        clock=invocation.clock,
     )
 
 
 def acquire_fenced(invocation: Invocation, task: NewTask, **more: Any) -> Grant:
     """Lease paths at once, the lease ready."""
-    return claim_fenced(invocation, lambda: [invocation.lessor.leases.acquire(task, **more)])[0]
+    return claim_fenced(invocation, lambda _: [invocation.lessor.leases.acquire(task, **more)])[0]
 
 
 def close_fences(invocation: Invocation) -> None:

@@ -107,8 +107,8 @@ def _claim(lessor: Lessor, orders: Orders) -> list[Grant]:
     )
     beats: list[threading.Thread] = []
 
-    def claim() -> Sequence[Grant]:
-        grants = lessor.leases.claim(request)
+    def claim(wait_ms: int) -> Sequence[Grant]:
+        grants = lessor.leases.claim(request, wait_ms=wait_ms)
         if grants and not beats:  # making it ready may take longer than it lasts
             beats.append(
                 threading.Thread(target=_renew, args=(grants[0].holder, orders), daemon=True)

@@ -285,7 +285,7 @@ class RemoteDrill:
                 self._lessor,
                 scratch.cwd,
                 self._repository,
-                lambda: leases.claim(request),
+                lambda wait: leases.claim(request, wait_ms=wait),
                 give_back=lambda grant, why: leases.release(grant.holder, reason=why),
             )
             if grants:
