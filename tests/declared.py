@@ -68,7 +68,7 @@ REFUSALS: dict[str, frozenset[str]] = {
         "leases.end_gone": f"invalid not_found transition_refused {_REPEATABLE}",
         "leases.acknowledge": "invalid not_found lease_lost transition_refused",
         "leases.watch": "invalid not_found lease_lost",
-        "leases.widen": "invalid scope_invalid not_found lease_lost scope_held",
+        "leases.widen": f"invalid scope_invalid not_found lease_lost scope_held {_REPEATABLE}",
         "leases.move_branch": "invalid branch_invalid not_found lease_lost",
         "leases.admit": "invalid not_found lease_lost",
         "leases.who": "invalid scope_invalid not_found",

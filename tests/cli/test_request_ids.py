@@ -15,7 +15,7 @@ from lessor.runner.lease_file import read_holder
 AGAIN = ("--request-id", "mine-1")
 REPEATABLE = [
     *("add", "answer", "retry", "cancel", "block", "unblock", "force-release"),
-    *("claim", "acquire", "hold"),
+    *("claim", "acquire", "hold", "widen"),
 ]
 PAGE = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text()
 

@@ -72,3 +72,13 @@ def test_nobody_widens_what_they_dont_hold(person: Person) -> None:
     grant = claimed(person, "mine", "--scope", "web")
     person.ok("release", grant["leaseId"])
     assert person.run("widen", grant["leaseId"], "services/tax").code == 7
+
+
+def test_a_widening_that_is_sent_again_gets_the_first_answer(person: Person) -> None:
+    claimed(person, "Round totals", "--scope", "services/billing")
+    again = ("widen", "1", "services/tax", "--request-id", "mine-1", "-o", "json")
+    first = person.ok(*again).json
+    person.ok("widen", "1", "web")
+    assert person.ok(*again).json["fence"] == first["fence"]
+    other = person.run("widen", "1", "README", "--request-id", "mine-1", "-o", "json")
+    assert (other.code, other.problem["code"]) == (6, "request_reused")

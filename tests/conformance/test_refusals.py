@@ -506,6 +506,13 @@ def _another_fused_claim(yard: Yard) -> object:
     return yard.lessor.leases.complete_and_claim([], replace(request, wanted=2))
 
 
+@case("leases.widen", "request_reused")
+def _another_widening(yard: Yard) -> object:
+    holder, widen = yard.running("src").holder, yard.lessor.leases.widen
+    widen(holder, ["a"], request_id="r")
+    return widen(holder, ["b"], request_id="r")
+
+
 @case("leases.claim", "grant_over")
 def _grant_over(yard: Yard) -> object:
     yard.add()

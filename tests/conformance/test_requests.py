@@ -62,6 +62,14 @@ def _gone(yard: Yard, request: str) -> tuple[Callable[[], Any], Callable[[], Any
     )
 
 
+def _widen(yard: Yard, request: str) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    holder, widen = yard.running("src").holder, yard.lessor.leases.widen
+    return (
+        lambda: widen(holder, ["docs"], request_id=request),
+        lambda: widen(holder, ["web"], request_id=request),
+    )
+
+
 REPEATED: dict[str, Callable[[Yard, str], tuple[Callable[[], Any], Callable[[], Any]]]] = {
     "submit": lambda y, r: (
         lambda: y.lessor.tasks.submit([NewTask(title="a")], submitter="me", request_id=r),
@@ -75,6 +83,7 @@ REPEATED: dict[str, Callable[[Yard, str], tuple[Callable[[], Any], Callable[[], 
     "amend": _amend,
     "force_release": _force,
     "end_gone": _gone,
+    "widen": _widen,
 }
 
 
@@ -92,7 +101,7 @@ def test_a_repeat_gets_the_same_answer_and_writes_nothing(yard: Yard, operation:
 
 
 @pytest.mark.breaks_rules
-@pytest.mark.parametrize("operation", sorted(REPEATED.keys() - {"submit"}))
+@pytest.mark.parametrize("operation", sorted(REPEATED.keys() - {"submit", "widen"}))
 def test_a_refusal_isnt_kept_as_an_answer(yard: Yard, operation: str) -> None:
     """The same request can succeed later."""
     request = new_request_id()
@@ -276,3 +285,23 @@ def test_a_secret_is_nowhere_in_the_store(yard: Yard) -> None:
 def test_a_request_says_what_it_is_without_its_secret() -> None:
     request = ClaimRequest(worker="w", request_id="r", secret="s3cret-of-sufficient-length")
     assert "s3cret" not in repr(request)
+
+
+def test_a_widening_that_was_refused_isnt_kept_as_an_answer(yard: Yard) -> None:
+    grant, other = yard.running("src"), yard.running("docs")
+    request = new_request_id()
+    once = lambda: yard.lessor.leases.widen(grant.holder, ["docs"], request_id=request)  # noqa: E731
+    assert yard.refused(once).code == "scope_held"
+    yard.lessor.leases.release(other.holder)
+    yard.lessor.leases.sweep()
+    fence = once()
+    yard.lessor.leases.release(grant.holder)
+    assert once() == fence
+
+
+def test_a_widening_of_another_holder_with_the_same_request_id_is_refused(yard: Yard) -> None:
+    grant, request = yard.running("src"), new_request_id()
+    yard.lessor.leases.widen(grant.holder, ["docs"], request_id=request)
+    wrong = replace(grant.holder, token="somebody else's token")
+    error = yard.refused(lambda: yard.lessor.leases.widen(wrong, ["docs"], request_id=request))
+    assert error.code == "request_reused"

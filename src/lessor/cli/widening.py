@@ -11,6 +11,7 @@ from lessor.cli.finding import lease_named, path_from_top
 from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, pass_invocation
 from lessor.cli.pushing import LEASE_FILE
+from lessor.cli.requesting import request_id_option
 from lessor.cli.text import Piece, Tone
 from lessor.cli.tokens import held
 from lessor.model.lease import Holder
@@ -20,8 +21,9 @@ from lessor.runner.lease_file import read_holder
 @command("widen")
 @click.argument("lease", metavar="N")
 @click.argument("paths", nargs=-1, required=True)
+@request_id_option
 @pass_invocation
-def widen(invocation: Invocation, *, lease: str, paths: tuple[str, ...]) -> None:
+def widen(invocation: Invocation, *, lease: str, paths: tuple[str, ...], request_id: str) -> None:
     """Add paths to the lease of a task that you hold, all of them or none.
 
     Exits with 6 when somebody else holds one of them, or took it since your lease began.
@@ -29,7 +31,7 @@ def widen(invocation: Invocation, *, lease: str, paths: tuple[str, ...]) -> None
     named = lease_named(invocation, lease)
     holder = _holder(invocation, named)
     wanted = [path_from_top(invocation, path) for path in paths]
-    fence = invocation.lessor.leases.widen(holder, wanted, since_start=True)
+    fence = invocation.lessor.leases.widen(holder, wanted, since_start=True, request_id=request_id)
     scopes = list(invocation.lessor.tasks.task(holder.task).scopes)
     record = {
         "leaseId": named,

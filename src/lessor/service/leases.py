@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from typing import TypeVar
 
 from lessor.errors import ConstraintError, InvalidError, LeaseLostError
@@ -228,15 +229,18 @@ class Leases:
         *,
         mode: Mode = Mode.WRITE,
         since_start: bool = False,
+        request_id: str = "",
     ) -> int:
         """Add paths to a lease that nobody else holds; the new fence.
+
+        A repeat with the same `request_id` gets the first answer.
 
         Raises:
             ScopeHeldError: somebody else holds one of them (or took it since the lease began, with
                 `since_start`), or the task is strict; nothing was added.
             LeaseLostError: the caller isn't the live holder.
         """
-        guard(self._naming, holder)
+        shown = guard(self._naming, holder)
         named = check_several(paths, "paths", most=MAX_SCOPES)
         for path in named:
             check_text(path, "path", longest=LONGEST_TEXT)
@@ -252,15 +256,21 @@ class Leases:
             )
         repository = self._naming.repository_row(task.repository)
         scopes = parse_scopes(named, mode=mode, rules=path_rules(self._store, repository))
-        return held(
+        asked = requests.digest("widen", [shown, list(named), mode, since_start])
+        once = partial(requests.once, self._store, holder.worker, request_id, asked)
+        (fence,) = held(
             self._store,
             self._naming,
             holder,
-            lambda tx: widen(
-                tx, self._naming, holder, scopes, repository=repository, since_start=since_start
-            ),
+            lambda tx: [
+                widen(
+                    tx, self._naming, holder, scopes, repository=repository, since_start=since_start
+                )
+            ],
             verb="widened",
+            write=once if request_id else None,
         )
+        return int(fence)
 
     def move_branch(self, holder: Holder, branch: str, *, why: str) -> tuple[str, str]:
         """Go on on another branch, as the task's own can't be handed on; the name and the label.

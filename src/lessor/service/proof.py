@@ -77,17 +77,19 @@ def held(
     rule: Callable[[Transaction], Answer],
     *,
     verb: str,
+    write: Callable[[Callable[[Transaction], Answer]], Answer] | None = None,
 ) -> Answer:
     """Run a rule that locks its holder.
 
     Args:
         verb: for the refusal: "widened".
+        write: runs the rule in a transaction; None means the store's own way.
 
     Raises:
         LeaseLostError: the caller isn't the live holder; nothing was changed.
     """
     try:
-        return store.write(rule)
+        return (write or store.write)(rule)
     except HolderLostError as lost:
         row = lost.row
         raise lease_lost(
