@@ -8,7 +8,7 @@ SECONDS := 60
 STORE := sqlite
 SEED :=
 
-.PHONY: run test check lint types layers torture torture-smoke power wheel bench clean
+.PHONY: run test check lint types layers fuzz torture torture-smoke power wheel bench clean
 
 run: $(INSTALLED)  ## watch three agents work side by side; one is killed, one is frozen
 	$(BIN)/lessor demo
@@ -19,8 +19,8 @@ test: $(STAMP)  ## all tests, on SQLite and on a PostgreSQL out of a wheel
 check: lint types layers test torture-smoke wheel  ## what has to hold before a change lands
 
 lint: $(STAMP)
-	$(BIN)/ruff check src tests benchmarks torture torture/run scripts/make-docs
-	$(BIN)/ruff format --check src tests benchmarks torture torture/run scripts/make-docs scripts/main-job scripts/main-job-agent
+	$(BIN)/ruff check src tests benchmarks torture torture/run fuzz fuzz/run scripts/make-docs
+	$(BIN)/ruff format --check src tests benchmarks torture torture/run fuzz fuzz/run scripts/make-docs scripts/main-job scripts/main-job-agent
 
 types: $(STAMP)
 	$(BIN)/mypy
@@ -30,6 +30,10 @@ layers: $(STAMP)
 
 wheel: $(STAMP)  ## the built wheel passes the demo in a fresh environment
 	./scripts/wheel-demo $(BIN)/python
+
+fuzz: $(STAMP)  ## every parser for SECONDS=60 each, where atheris is to be had
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[fuzz]' || true
+	@$(BIN)/python fuzz/run $(SECONDS) || test $$? -eq 77
 
 torture: $(STAMP)  ## real processes and real faults: SECONDS=3600 STORE=postgres SEED=1
 	$(BIN)/python torture/run --seconds $(SECONDS) --store $(STORE) $(if $(SEED),--seed $(SEED))

@@ -74,6 +74,13 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     assert _read_or_refused(lambda: resolve_waits(read_checklist(text, file="T.md"), file="T.md"))
 
 
+@pytest.mark.parametrize("name", ["9" * 5_000, "#" + "9" * 5_000, "#" + "9" * 30])
+def test_a_number_that_nothing_can_have_is_nothing_to_wait_for(name: str) -> None:
+    wishes = read_checklist(f"- [ ] a @after {name}", file="T.md")
+    with pytest.raises(InvalidError, match="to wait for"):
+        resolve_waits(wishes, file="T.md")
+
+
 @given(st.text(max_size=200))
 def test_any_json_lines_are_read_or_refused(text: str) -> None:
     assert _read_or_refused(lambda: read_jsonlines(text, file="T.md"))

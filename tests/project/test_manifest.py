@@ -107,3 +107,17 @@ def test_what_is_done_with_unlanded_results_is_one_of_three() -> None:
     assert read_manifest(b'unlanded = "wait"')["unlanded"] == "wait"
     with pytest.raises(InvalidError, match="stack, wait, ignore"):
         read_manifest(b'unlanded = "never"')
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "n = " + "1" * 5_000,
+        "agents = [0x" + "1" * 5_000 + "]",
+        "bring = " + "[" * 5_000 + "]" * 5_000,
+        "agents." + "a." * 5_000 + "b = 1",
+    ],
+)
+def test_what_is_too_large_or_too_deep_to_read_is_refused(content: str) -> None:
+    with pytest.raises(InvalidError, match=r"lessor\.toml (can't be read|has)"):
+        read_manifest(content.encode())

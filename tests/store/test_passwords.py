@@ -16,6 +16,7 @@ URLS = [
     ("postgresql://u:secret@h?sslmode=require", "secret"),
     ("postgresql://u:secret@[::1]:5433/db", "secret"),
     ("postgresql://:secret@h/db", "secret"),
+    ("postgresql://u@h/db?application_name=a%20b&password=secret", "secret"),
     ("postgresql://u@h/db?sslpassword=of-a-key", ""),
     ("postgresql://u@h/db", ""),
     ("postgresql://", ""),
@@ -49,3 +50,9 @@ def test_a_password_file_is_named_as_libpq_reads_it(url: str) -> None:
 
 def test_a_password_files_line_escapes_what_separates_its_fields() -> None:
     assert pass_file_line("a:b\\c") == "*:*:*:*:a\\:b\\\\c\n"
+
+
+def test_bytes_beyond_utf8_stay_the_bytes_they_are() -> None:
+    bare, password = split_password("postgresql://u@h/db?options=%ff\udcfe&password=%fd")
+    assert bare == "postgresql://u@h/db?options=%FF%FE"
+    assert password.encode(errors="surrogateescape") == b"\xfd"

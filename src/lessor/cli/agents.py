@@ -64,7 +64,7 @@ def _ask(invocation: Invocation, path: str) -> str:
 def _read(path: Path) -> dict[str, str]:
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return kept if isinstance(kept, dict) else {}
 

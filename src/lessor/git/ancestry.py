@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lessor.git.command import CHECKOUT_TIMEOUT_S, run_git
+from lessor.git.understood import understood
 
 # The message comes last: it may hold anything but NUL.
 _FORMAT = "%H%x1f%P%x1f%T%x1f%at%x1f%ae%x1f%B"
@@ -155,7 +156,8 @@ def _commits(out: bytes) -> Iterator[Commit]:
     for record in out.split(b"\0"):
         if record:
             fields = record.decode("utf-8", "surrogateescape").split("\x1f", _FIELDS)
-            oid, parents, tree, authored, author, message = fields
+            with understood("a commit"):
+                oid, parents, tree, authored, author, message = fields
             yield Commit(
                 oid=oid,
                 parents=tuple(parents.split()),

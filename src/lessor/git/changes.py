@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lessor.git.command import CHECKOUT_TIMEOUT_S, run_git
 from lessor.git.revision import resolve_commit
+from lessor.git.understood import understood
 
 # Renames count on both sides, and nothing of the reader's configuration hides a path.
 _EVERY_PATH = (
@@ -253,15 +254,18 @@ def _parse(records: Sequence[str]) -> Iterator[Touch]:
     for record in remaining:
         text = record.removeprefix("\n")
         if text.startswith(":"):
-            yield Touch(path=next(remaining), commit=commit)
+            with understood("what commits touch"):
+                path = next(remaining)
+            yield Touch(path=path, commit=commit)
         elif match := _OID.match(text):
             commit = match[0]
 
 
 def _file_change(record: str) -> FileChange:
-    added, removed, path = record.split("\t", 2)
-    return FileChange(
-        path=path,
-        added=None if added == "-" else int(added),
-        removed=None if removed == "-" else int(removed),
-    )
+    with understood("how much of a file changed"):
+        added, removed, path = record.split("\t", 2)
+        return FileChange(
+            path=path,
+            added=None if added == "-" else int(added),
+            removed=None if removed == "-" else int(removed),
+        )

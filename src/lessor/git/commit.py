@@ -17,6 +17,7 @@ from lessor.git.progress import operations_in_progress
 from lessor.git.revision import resolve_commit
 from lessor.git.status import Status, read_status
 from lessor.git.trailer import labelled
+from lessor.git.understood import understood
 
 
 def commit_leftovers(
@@ -141,7 +142,8 @@ def _contents(layout: Layout, commits: Sequence[str]) -> Mapping[str, bytes]:
     found: dict[str, bytes] = {}
     for commit in commits:
         header, _, rest = out.partition(b"\n")
-        size = int(header.rsplit(b" ", 1)[1])
+        with understood(f"the commit {commit[:12]}"):
+            size = int(header.rsplit(b" ", 1)[1])
         found[commit] = rest[:size]
         out = rest[size + 1 :]
     return found
@@ -149,13 +151,17 @@ def _contents(layout: Layout, commits: Sequence[str]) -> Mapping[str, bytes]:
 
 def _parents(content: bytes) -> set[str]:
     headers = content.partition(b"\n\n")[0].split(b"\n")
-    return {line[7:].decode() for line in headers if line.startswith(b"parent ")}
+    return {_parent(line) for line in headers if line.startswith(b"parent ")}
+
+
+def _parent(line: bytes) -> str:
+    return line[7:].decode(errors="replace")
 
 
 def _rewritten(content: bytes, label: str, renewed: Mapping[str, str]) -> bytes:
     headers, _, message = content.partition(b"\n\n")
     lines = headers.split(b"\n")
-    parents = [renewed.get(line[7:].decode()) for line in lines if line.startswith(b"parent ")]
+    parents = [renewed.get(_parent(line)) for line in lines if line.startswith(b"parent ")]
     new_message = labelled(message, label)
     if new_message == message and not any(parents):
         return content
@@ -165,10 +171,8 @@ def _rewritten(content: bytes, label: str, renewed: Mapping[str, str]) -> bytes:
 
 
 def _renamed(line: bytes, renewed: Mapping[str, str]) -> bytes:
-    if not line.startswith(b"parent "):
-        return line
-    parent = line[7:].decode()
-    return b"parent " + renewed.get(parent, parent).encode()
+    parent = renewed.get(_parent(line)) if line.startswith(b"parent ") else None
+    return line if parent is None else b"parent " + parent.encode()
 
 
 def _without_signature(lines: Sequence[bytes]) -> list[bytes]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lessor.git.blob import GITLINK, hash_files, mode_of
 from lessor.git.layout import Layout
+from lessor.git.understood import understood
 
 _PLAIN_TAG = b"H "
 _SPARSE_TAG = "S"
@@ -46,7 +47,8 @@ def read_index(layout: Layout) -> Index:
     for record in layout.git(["ls-files", "-v", "-s", "-z"]).out.split(b"\0"):
         if not record or (record.startswith(_PLAIN_TAG) and not record.startswith(gitlink)):
             continue
-        entry = _entry(os.fsdecode(record))
+        with understood("the index"):
+            entry = _entry(os.fsdecode(record))
         if entry.mode == GITLINK:
             submodules.append(entry.path)
         elif entry.tag == _SPARSE_TAG or entry.tag.islower():

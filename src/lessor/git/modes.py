@@ -11,6 +11,8 @@ import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from lessor.git.understood import understood
+
 _HEAD = "Modes that git doesn't keep:"
 _EXECUTABLE = 0o755
 _PLAIN = 0o644
@@ -36,5 +38,6 @@ def read_modes(message: str) -> Mapping[str, int]:
     modes: dict[str, int] = {}
     for line in listed.splitlines():
         mode, _, path = line.partition(" ")
-        modes[json.loads(path)] = int(mode, 8)
+        with understood("the modes in a salvage"):
+            modes[str(json.loads(path))] = int(mode, 8)
     return modes

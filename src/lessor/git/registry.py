@@ -16,6 +16,7 @@ from lessor.git.ownership import is_half_made, is_lessors
 from lessor.git.progress import HEAD_LOCK, branch_at_head, branch_in_progress
 from lessor.git.refs import BRANCHES
 from lessor.git.repository import Repository
+from lessor.git.understood import understood
 
 _LOCK = "lessor-worktree.lock"
 _LOCK_WAIT_MS = 600_000
@@ -147,7 +148,8 @@ def _listed(common_dir: Path) -> list[Worktree]:
         fields = dict(_field(line) for line in record.split(b"\0") if line)
         if not fields:
             continue
-        path = Path(fields["worktree"])
+        with understood("the worktrees"):
+            path = Path(fields["worktree"])
         git_dir = git_dirs.get(path) if found else common_dir
         if git_dir is not None:  # else it was removed since git listed it
             found.append(_worktree(path, git_dir, fields))

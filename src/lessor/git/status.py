@@ -10,6 +10,7 @@ from pathlib import Path
 
 from lessor.errors import WorktreeError
 from lessor.git.layout import Layout
+from lessor.git.understood import understood
 
 _SUBMODULE = "S"
 _NAMED = 200
@@ -78,17 +79,18 @@ def read_status(layout: Layout) -> Status:
     changed: list[Change] = []
     untracked: list[str] = []
     ignored: list[str] = []
-    for kind, rest in _records(said.out):
-        if kind == "#":
-            name, _, value = rest.partition(" ")
-            headers[name] = value
-        elif kind == "?":
-            untracked.append(rest)
-        elif kind == "!":
-            ignored.append(rest)
-        else:
-            changed.append(_change(kind, rest))
-    oid, branch = headers["branch.oid"], headers["branch.head"]
+    with understood("the work tree's status"):
+        for kind, rest in _records(said.out):
+            if kind == "#":
+                name, _, value = rest.partition(" ")
+                headers[name] = value
+            elif kind == "?":
+                untracked.append(rest)
+            elif kind == "!":
+                ignored.append(rest)
+            else:
+                changed.append(_change(kind, rest))
+        oid, branch = headers["branch.oid"], headers["branch.head"]
     return Status(
         head=None if oid == "(initial)" else oid,
         branch=None if branch == "(detached)" else branch,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from lessor.git.command import CHECKOUT_TIMEOUT_S, run_git
 from lessor.git.quoting import c_quoted
+from lessor.git.understood import understood
 
 _CLEAN = "1"
 
@@ -75,6 +76,8 @@ def _results(out: bytes) -> Iterator[tuple[str, str]]:
     for status in fields:
         if not status:
             return
-        yield status.decode(), next(fields).decode()
+        with understood("a merge that was tried"):
+            said = status.decode(), next(fields).decode()
+        yield said
         while next(fields, b""):
             pass

@@ -26,6 +26,7 @@ ANSWER_S = 900.0
 _PAUSE_S = 0.02
 _AGAIN_S = 2.0
 _BRANCHES = b"refs/heads/"
+_MOST_DIGITS = 5
 
 
 def main(arguments: list[str]) -> int:
@@ -53,7 +54,7 @@ def question(stage: str, pid: str, updates: bytes, environ: dict[str, str]) -> b
 def shown(environ: dict[str, str]) -> str:
     """What the push shows: its option, else what `lessor push` told its own machine's processes."""
     count = environ.get("GIT_PUSH_OPTION_COUNT", "")
-    for n in range(int(count) if count.isdecimal() else 0):
+    for n in range(int(count) if count.isdecimal() and len(count) <= _MOST_DIGITS else 0):
         option = environ.get(f"GIT_PUSH_OPTION_{n}", "")
         if option.startswith(OPTION):
             return option

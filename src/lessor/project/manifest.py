@@ -52,8 +52,8 @@ def read_manifest(content: bytes) -> Mapping[str, Any]:
         table = tomllib.loads(content.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise _refusal("isn't UTF-8", "Save it as UTF-8.") from error
-    except tomllib.TOMLDecodeError as error:
-        raise _refusal(f"can't be read: {error}", "Mend the line that is named.") from error
+    except (ValueError, RecursionError) as error:  # also a number of thousands of digits
+        raise _refusal(f"can't be read: {error}", "Mend what is named.") from error
     known = {key.name: key for key in KEYS}
     settings: dict[str, Any] = {}
     for name, value in table.items():
@@ -263,5 +263,8 @@ def _refusal(fault: str, next_step: str) -> InvalidError:
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # a number of thousands of digits, tables in tables
+        return "something too large to show"
     return text if len(text) <= 60 else text[:60] + "…"  # noqa: PLR2004

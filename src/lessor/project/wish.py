@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from lessor.errors import CycleError, InvalidError
 from lessor.model.dependencies import check_acyclic
 
+_DIGITS = 18
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
@@ -96,10 +98,11 @@ def _waits(wish: Wish, wishes: Sequence[Wish], places: dict[str, int], *, file: 
     found: list[int] = []
     numbers: list[int] = []
     for name in wish.after:
-        if name.isdecimal() and 1 <= int(name) <= len(wishes):
-            found.append(int(name) - 1)
-        elif name.startswith("#") and name[1:].isdecimal():
-            numbers.append(int(name[1:]))
+        place, number = _number(name), _number(name[1:]) if name.startswith("#") else None
+        if place is not None and 1 <= place <= len(wishes):
+            found.append(place - 1)
+        elif number is not None:
+            numbers.append(number)
         elif name in places:
             found.append(places[name])
         else:
@@ -110,6 +113,11 @@ def _waits(wish: Wish, wishes: Sequence[Wish], places: dict[str, int], *, file: 
                 line=wish.line,
             )
     return Waits(places=tuple(found), numbers=tuple(numbers))
+
+
+def _number(text: str) -> int | None:
+    """What the digits of `text` say; None for anything else, and for what no store counts to."""
+    return int(text) if text.isdecimal() and len(text) <= _DIGITS else None
 
 
 def _digest(text: str) -> str:

@@ -44,6 +44,6 @@ def _address(url: str, file: Path) -> str:
         return bare
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
+    with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as opened:
         opened.write(pass_file_line(password))
     return with_pass_file(bare, file)

@@ -43,7 +43,7 @@ def read_holder(path: Path) -> Holder:
     """
     try:
         return Holder(**json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         raise LeaseLostError(
             f"There is no usable token for {path.stem} here.",
             next_step="Only the holder has it; see who that is: lessor why TASK.",

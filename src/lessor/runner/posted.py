@@ -47,7 +47,7 @@ def read_posted(path: Path) -> Posted:
     """
     try:
         return Posted(**json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         raise HostError(
             f"{path} doesn't say which lease this worktree is for.",
             next_step="Claim the task again: lessor run.",

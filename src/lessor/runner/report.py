@@ -118,5 +118,5 @@ def _event(line: bytes) -> Event | None:
     try:
         facts = json.loads(line)
         return Event(kind=EventKind(facts.pop("event")), at_ms=int(facts.pop("at_ms")), facts=facts)
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None

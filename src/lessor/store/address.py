@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 _SCHEMES = frozenset({"postgresql", "postgres"})
 _PASSWORD = "password"  # noqa: S105 - the parameter's name
+_BYTES = "surrogateescape"  # as the environment's own bytes come in
 # A client key's password: no file can carry it for libpq.
 _SECRET = frozenset({_PASSWORD, "sslpassword"})
 
@@ -24,11 +25,11 @@ def split_password(url: str) -> tuple[str, str]:
     login, at, hosts = rest[:end].rpartition("@")
     user, _, password = login.partition(":")
     path, _, query = rest[end:].partition("?")
-    asked = parse_qsl(query, keep_blank_values=True)
+    asked = parse_qsl(query, keep_blank_values=True, errors=_BYTES)
     kept = [(name, value) for name, value in asked if name not in _SECRET]
     if len(kept) != len(asked):
-        query = urlencode(kept, quote_via=quote)
-    found = unquote(password) or dict(asked).get(_PASSWORD, "")
+        query = urlencode(kept, quote_via=quote, errors=_BYTES)
+    found = unquote(password, errors=_BYTES) or dict(asked).get(_PASSWORD, "")
     return f"{scheme}://{user}{at}{hosts}{path}{'?' if query else ''}{query}", found
 
 

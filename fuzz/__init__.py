@@ -1,0 +1,1 @@
+"""Fuzzing of every parser; see docs/fuzzing.md."""
