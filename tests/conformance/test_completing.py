@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -227,3 +228,21 @@ def test_completing_and_claiming_needs_one_place_to_claim_in(yard: Yard) -> None
     )
     assert error.code == "invalid"
     assert yard.store.contents() == before
+
+
+def test_completing_and_claiming_isnt_told_as_repeated_where_a_branch_was_taken(yard: Yard) -> None:
+    """The completion is written in one transaction, and the claim that goes on in a later one."""
+    first = yard.running("src")
+    soon = timedelta(seconds=1)
+    many = [yard.asked(f"n {n}", queue="other", delay=soon) for n in range(40)]
+    yard.lessor.tasks.submit(many)
+    following = yard.add("next", delay=2 * soon)
+    taken = f"{str(first.branch).partition('/')[0]}/{following.number}-next"
+    yard.add("takes its name", queue="other", branch=taken)
+    yard.store.advance(3_000)
+    (ended,), (grant,) = yard.lessor.leases.complete_and_claim(
+        [(first.holder, yard.result())], yard.request()
+    )
+    assert grant.task == following.task
+    assert grant.branch == f"{taken}-2"
+    assert not ended.repeated

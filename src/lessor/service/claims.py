@@ -81,7 +81,13 @@ class Claims:
                 next_step="Name the repository, or say that there is none.",
             )
 
+        # What the ending answered, once it is committed and the claim goes on in a transaction of its own:
+        # tried again with another branch's name, it would be answered as repeated.
+        written: list[list[Row]] = []
+
         def either_way(claim: Claim) -> tuple[list[Row], list[GrantRow]]:
+            if written:
+                return written[0], self._claim_on(claim, patient=True) or []
             short = claim_short(self._store, self._marks, claim, before=ending, must=True)
             if short is not None:
                 return short[0][0], short[1]
@@ -90,11 +96,13 @@ class Claims:
             )
             if got.grants or got.behind is None:
                 return ended, got.grants
+            written.append(ended)
             return ended, self._claim_on(claim, patient=True, behind=got.behind) or []
 
         def again(tx: Transaction) -> tuple[list[Row], list[GrantRow]]:
             # As in the rule: a grant that this very call completes isn't handed out again.
-            return tx.batch(*ending)[0], answer_again(tx.rows, claim)
+            ended = written[0] if written else tx.batch(*ending)[0]
+            return ended, answer_again(tx.rows, claim)
 
         ended, granted = self._carefully(
             claim,
