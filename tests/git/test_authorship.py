@@ -13,8 +13,18 @@ from pathlib import Path
 import pytest
 
 from lessor.errors import ForeignCommitsError, GitError
+from lessor.git.authorship import (
+    Authorship,
+    Step,
+    read_authorship,
+    refuse_foreign,
+    slips_before,
+    with_inherited,
+)
 from lessor.git.changes import commits_without_trailer
 from lessor.git.commit import commit_leftovers, ensure_trailer
+from lessor.git.foreign import record_foreign, recorded_foreign
+from lessor.git.layout import layout_of
 from lessor.git.repository import Repository, head_commit
 from lessor.git.worktree import add_worktree, detach_head
 
@@ -331,6 +341,92 @@ def test_without_a_reflog_nobody_can_tell_and_it_is_refused(handed: Handed):
     handed.git(handed.new, "reset", "-q", "--soft", handed.start)
     handed.git(handed.new, "commit", "-q", "-m", "mine again")
     assert handed.accept() == ["mine again"]
+
+
+# What is on record when the branch is handed on once more.
+
+
+def slips(handed: Handed, where: Path) -> dict[str, Step]:
+    tip = handed.git(handed.main, "rev-parse", BRANCH)
+    git_dir = layout_of(where).git_dir
+    return slips_before(git_dir, tip=tip, base="main", branch=BRANCH)
+
+
+def test_what_came_past_the_last_holder_is_told_with_where_it_was_before(handed: Handed):
+    mine = handed.commit(handed.new, "mine")
+    zombie = late(handed)
+    handed.git(handed.old, "update-ref", f"refs/heads/{BRANCH}", zombie)
+    assert slips(handed, handed.new) == {zombie: Step(mine, zombie)}
+    handed.git(handed.new, "rm", "-q", "--cached", "mine")
+    top = handed.commit(handed.new, "top")
+    assert head_commit(handed.new) == top
+    assert slips(handed, handed.new) == {zombie: Step(mine, zombie)}
+    detach_head(handed.new)
+    assert slips(handed, handed.new) == {zombie: Step(mine, zombie)}
+
+
+def test_what_the_last_holder_did_is_its_own_until_the_branch_is_taken_off(handed: Handed):
+    handed.commit(handed.new, "one")
+    handed.commit(handed.new, "two", "--amend")
+    handed.git(handed.new, "rebase", "-q", "-f", "main")
+    assert slips(handed, handed.new) == {}
+    tip = head_commit(handed.new)
+    detach_head(handed.new)
+    assert slips(handed, handed.new) == {}
+    zombie = handed.commit(handed.new, "late")
+    handed.git(handed.new, "update-ref", f"refs/heads/{BRANCH}", zombie)
+    assert slips(handed, handed.new) == {zombie: Step(tip, zombie)}
+
+
+def test_a_branch_that_is_taken_back_by_force_after_it_was_handed_on_is_no_word_of_its_holder(
+    handed: Handed,
+):
+    detach_head(handed.new)
+    handed.git(handed.new, "checkout", "-q", BRANCH)
+    zombie = handed.commit(handed.new, "late")
+    assert slips(handed, handed.new) == {zombie: Step(handed.start, zombie)}
+
+
+def test_the_record_keeps_the_commit_and_the_way_back(handed: Handed):
+    mine = handed.commit(handed.new, "mine")
+    zombie = late(handed)
+    common_dir = layout_of(handed.new).common_dir
+    record_foreign(common_dir, "7", {zombie: Step(mine, zombie)})
+    record_foreign(common_dir, "7", {zombie: Step(None, mine)})  # it was decided once
+    assert recorded_foreign(common_dir, "7") == {zombie: Step(mine, zombie)}
+    assert recorded_foreign(common_dir, "70") == recorded_foreign(common_dir, "8") == {}
+    for where in (handed.old, handed.new):
+        handed.git(where, "reset", "-q", "--hard", "main")
+        handed.git(where, "reflog", "expire", "--expire=now", "--all")
+    handed.git(handed.main, "gc", "-q", "--prune=now")
+    assert recorded_foreign(common_dir, "7") == {zombie: Step(mine, zombie)}
+    for commit in (mine, zombie):
+        assert handed.git(handed.main, "cat-file", "-t", commit) == "commit"
+
+
+@pytest.mark.parametrize("on_top", [False, True])
+def test_what_is_on_record_is_refused_below_the_inherited_tip_too(handed: Handed, on_top: bool):
+    zombie = late(handed)
+    handed.git(handed.old, "update-ref", f"refs/heads/{BRANCH}", zombie)
+    handed.git(handed.new, "reset", "-q", "--hard")
+    if on_top:
+        handed.commit(handed.new, "mine")
+    last = head_commit(handed.new)
+
+    def look() -> Authorship:
+        layout = layout_of(handed.new)
+        found = read_authorship(layout, since=last, branch=BRANCH, label=LABELS[1])
+        recorded = {zombie: Step(handed.start, zombie)}
+        return with_inherited(found, layout, base="main", branch=BRANCH, recorded=recorded)
+
+    with pytest.raises(ForeignCommitsError, match="in an earlier epoch") as refused:
+        refuse_foreign(look(), branch=BRANCH)
+    assert refused.value.facts["commits"] == [zombie]
+    (way_out,) = re.findall(r"git [^;.]*$", refused.value.next_step)
+    handed.git(handed.new, *shlex.split(way_out)[1:])
+    assert look().foreign == ()
+    subjects = handed.git(handed.new, "log", "--format=%s", "main..HEAD").split("\n")
+    assert subjects == [*(["mine"] if on_top else []), "inherited"]
 
 
 # A git command of the old worktree that was frozen when the branch was handed on.

@@ -68,3 +68,58 @@ def test_a_zombies_commit_on_the_new_holders_branch_goes_back_and_is_taken_out(s
     saved = [saved.ref for saved in shop.lessor.salvages.of_task(task) if saved.ref]
     kept = git(shop.root, "log", "--format=%s", *saved).split("\n")
     assert "late" in kept, "the zombie's commit isn't lost either"
+
+
+# Epoch 2 ends without a result, with the zombie's commit on its branch; epoch 3 has it from there.
+DIES = "kill -KILL $$"
+FREEZES = "touch {go}.frozen; exec sleep 600"
+THIRD = (
+    'if [ "$LESSOR_ROUND" = 1 ]; then echo last > last.txt; git add last.txt; git commit -qm last; '
+    'else cp "$LESSOR_BRIEF" {go}.brief; eval "$(sed -n \'s/.* out: //p\' "$LESSOR_BRIEF")"; fi'
+)
+
+
+@pytest.mark.parametrize("end", ["dies", "freezes"])
+@pytest.mark.parametrize("on_top", [False, True], ids=["at the tip", "under the heir's"])
+def test_a_zombies_commit_isnt_the_branchs_own_because_it_was_handed_on_once_more(
+    shop, end, on_top
+):
+    """The third epoch adopts the second's worktree, or gets one of its own, and inherits the branch."""
+    task = shop.add(max_attempts=4)
+    go = shop.directory / "go"
+    moves = f'{LATE}; git update-ref "refs/heads/$LESSOR_BRANCH" HEAD'
+    more = "echo on > top.txt; git add top.txt; git commit -qm top; " if on_top else ""
+    second = (
+        'echo mine > mine.txt; git add -A; git commit -qm mine; touch "$LESSOR_OUTBOX/ready"; '
+        f"while [ ! -e {go}.done ]; do sleep 0.05; done; {more}"
+    ) + {"dies": DIES, "freezes": FREEZES.format(go=go)}[end]
+    agent = (
+        f'case "$LESSOR_EPOCH" in 1) {ZOMBIE.format(go=go, moves=moves)};; 2) {second};; '
+        f"*) {THIRD.format(go=go)};; esac"
+    )
+    started = shop.start(agent, workers=3, terms=TERMS)
+    first = shop.await_note(NoteKind.STARTED)
+    until(lambda: list(shop.state.glob("runs/*/outbox/ready")), "the first epoch has committed")
+    frozen = [first.supervisor, first.pid]
+    for pid in frozen:
+        os.killpg(pid, signal.SIGSTOP)
+    heir = shop.await_note(NoteKind.STARTED, count=2)
+    until(lambda: len(list(shop.state.glob("runs/*/outbox/ready"))) == 2, "the heir has committed")
+    os.killpg(first.pid, signal.SIGCONT)
+    go.touch()
+    if end == "freezes":
+        until(go.with_name("go.frozen").exists, "the heir has met the zombie's commit")
+        for pid in (heir.supervisor, heir.pid):
+            os.killpg(pid, signal.SIGSTOP)
+        frozen.append(heir.supervisor)
+    until(lambda: shop.task(task).state == "succeeded", "the third epoch's result is in")
+    for pid in (frozen[0], *frozen[2:]):
+        os.killpg(pid, signal.SIGCONT)
+    assert started.result() == 0
+    subjects = git(shop.root, "log", "--format=%s", f"main..{shop.branch(task)}").split("\n")
+    assert subjects == ["last", *(["top"] if on_top else []), "mine", "half"]
+    assert "'late'" in go.with_name("go.brief").read_text()
+    with pytest.raises(AssertionError):
+        shop.shown(task, "late.txt")
+    kept = git(shop.root, "for-each-ref", "--format=%(subject)", "refs/lessor/foreign")
+    assert kept.split("\n") == ["late", "mine"]

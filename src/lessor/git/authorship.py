@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from lessor.errors import ForeignCommitsError
+from lessor.git.command import run_git
 from lessor.git.layout import Layout
-from lessor.git.reflog import Move, read_reflog
+from lessor.git.reflog import HANDED_ON, Move, read_reflog
 from lessor.git.revision import resolve_commit
 from lessor.git.trailer import labels_of
 from lessor.git.unreachable import HEAD_REFLOG
+from lessor.model.inheritance import still_foreign
 
 # What git notes for a command that goes to a commit which was there before.
 _MOVED = re.compile(
@@ -51,7 +54,9 @@ class Authorship:
         made: those that were made in this worktree.
         slipped: those that were put on the branch from elsewhere, past this worktree's HEAD.
         labelled: those that this worktree's HEAD took over with another lease's label on them.
-        step: how the first of the last two came.
+        inherited: those that were found to be somebody else's in an earlier epoch.
+        step: how the first of the foreign ones came.
+        lacking: whether the files of this worktree never had that one's changes.
     """
 
     head: str
@@ -59,7 +64,14 @@ class Authorship:
     made: frozenset[str] = frozenset()
     slipped: tuple[str, ...] = ()
     labelled: tuple[str, ...] = ()
+    inherited: tuple[str, ...] = ()
     step: Step | None = None
+    lacking: bool = False
+
+    @property
+    def foreign(self) -> tuple[str, ...]:
+        """What can't be part of the result, children before their parents."""
+        return self.inherited or self.slipped or self.labelled
 
 
 def read_authorship(
@@ -73,9 +85,9 @@ def read_authorship(
         GitError: A revision names no commit.
     """
     head = resolve_commit(layout.path, "HEAD")
-    commits = _commits(layout, [head, f"^{since}", *(f"^{oid}" for oid in excluding)])
+    commits = _commits(layout.git_dir, [head, f"^{since}", *(f"^{oid}" for oid in excluding)])
     way = _Way(commits, branch=branch)
-    for move in _moves(layout) if commits else ():
+    for move in _moves(layout.git_dir) if commits else ():
         way.follow(move)
     way.end(head)
     slipped = tuple(oid for oid in commits if oid in way.slipped)
@@ -92,7 +104,61 @@ def read_authorship(
         slipped=slipped,
         labelled=labelled,
         step=way.came[first[0]] if first else None,
+        lacking=bool(slipped),
     )
+
+
+def with_inherited(
+    found: Authorship,
+    layout: Layout,
+    *,
+    base: str,
+    branch: str,
+    recorded: Mapping[str, Step],
+    excluding: Sequence[str] = (),
+) -> Authorship:
+    """The same with those commits of base..HEAD that are on record as somebody else's.
+
+    Raises:
+        GitError: A revision names no commit.
+    """
+    now = {*found.slipped, *found.labelled}
+    if not recorded.keys() - now:
+        return found
+    commits = _commits(layout.git_dir, [found.head, f"^{base}", *(f"^{oid}" for oid in excluding)])
+    inherited = still_foreign(commits, recorded=recorded.keys() - now)
+    if not inherited:
+        return found
+    first = inherited[-1]
+    slips = slips_before(layout.git_dir, tip=found.head, base=base, branch=branch)
+    return replace(
+        found,
+        commits={oid: commit.subject for oid, commit in commits.items()},
+        inherited=inherited,
+        step=recorded[first],
+        lacking=first in slips,
+    )
+
+
+def slips_before(
+    git_dir: Path, *, tip: str, base: str, branch: str, excluding: Sequence[str] = ()
+) -> dict[str, Step]:
+    """The commits of base..tip that reached the branch past the HEAD of the worktree that had it.
+
+    Read when the branch is handed on from that worktree, whose git directory is given: once it was
+    taken off its HEAD, what is committed there is no word of the branch's holder any more.
+
+    Raises:
+        GitError: A revision names no commit.
+    """
+    commits = _commits(git_dir, [tip, f"^{base}", *(f"^{oid}" for oid in excluding)])
+    way = _Way(commits, branch=branch)
+    for move in _moves(git_dir) if commits else ():
+        way.follow(move)
+        if move.note == HANDED_ON:
+            break
+    way.end(tip)
+    return {oid: way.came[oid] for oid in commits if oid in way.slipped}
 
 
 def refuse_foreign(found: Authorship, *, branch: str) -> None:
@@ -101,15 +167,15 @@ def refuse_foreign(found: Authorship, *, branch: str) -> None:
     Raises:
         ForeignCommitsError: The message names them, and how to take them out.
     """
-    foreign = found.slipped or found.labelled
+    foreign = found.foreign
     if not foreign or found.step is None:
         return
     which = "a commit" if len(foreign) == 1 else f"{len(foreign)} commits"
-    whose = (
-        "that came to it past this worktree's HEAD, from a process without the lease"
-        if found.slipped
-        else "made under another lease's label"
-    )
+    whose = "made under another lease's label"
+    if found.inherited:
+        whose = "that came to it in an earlier epoch from a process without the lease"
+    elif found.slipped:
+        whose = "that came to it past this worktree's HEAD, from a process without the lease"
     named = "; ".join(f"{oid[:_SHORT]} {found.commits[oid]!r}" for oid in foreign[:_SHOWN])
     more = f"; and {len(foreign) - _SHOWN} more" if len(foreign) > _SHOWN else ""
     raise ForeignCommitsError(
@@ -126,7 +192,7 @@ def _way_out(found: Authorship, step: Step) -> str:
     if step.after != found.head:
         return f"git rebase --onto {step.before} {step.after}"
     # What slipped in never was in the files; what HEAD went to is.
-    return f"git reset {'--soft' if found.slipped else '--keep'} {step.before}"
+    return f"git reset {'--soft' if found.lacking else '--keep'} {step.before}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,12 +245,14 @@ class _Way:
             waiting += self._commits[one].parents
 
 
-def _commits(layout: Layout, asked: Sequence[str]) -> dict[str, _Commit]:
-    logged = layout.git(
+def _commits(git_dir: Path, asked: Sequence[str]) -> dict[str, _Commit]:
+    logged = run_git(
         [
             *("log", "--topo-order", "-z", f"--format={_FORMAT}", "--no-show-signature"),
             *("--no-color", "--no-notes", "--no-patch", *asked, "--"),
-        ]
+        ],
+        cwd=git_dir,
+        git_dir=git_dir,
     )
     found: dict[str, _Commit] = {}
     for record in logged.out.split(b"\0"):
@@ -199,14 +267,15 @@ def _commits(layout: Layout, asked: Sequence[str]) -> dict[str, _Commit]:
     return found
 
 
-def _moves(layout: Layout) -> Iterator[Move]:
+def _moves(git_dir: Path) -> Iterator[Move]:
     """The moves of the worktree's HEAD, oldest first."""
-    kept = read_reflog(layout.git_dir / HEAD_REFLOG)
+    kept = read_reflog(git_dir / HEAD_REFLOG)
     if kept is not None:
         yield from kept
         return
     # The reftable format has no such file, and git shows only where HEAD went to.
-    shown = layout.git(["log", "-g", "-z", "--format=%H%x1f%gs", "HEAD", "--"], check=False)
+    asked = ["log", "-g", "-z", "--format=%H%x1f%gs", "HEAD", "--"]
+    shown = run_git(asked, cwd=git_dir, git_dir=git_dir, check=False)
     for record in reversed(shown.records):
         oid, _, note = record.partition("\x1f")
         yield Move(old=None, new=oid, note=note)

@@ -21,13 +21,13 @@ from lessor.git.progress import (
     git_locks,
     rebase_head_name,
 )
+from lessor.git.reflog import HANDED_ON
 from lessor.git.refs import BRANCHES, read_ref
 from lessor.git.registry import Worktree
 from lessor.git.repository import Repository
 from lessor.git.salvage import salvage_entry
 
 _TRIES = 5
-_HANDED_ON = "lessor: the branch was handed on"
 
 
 def detach_entry(git_dir: Path) -> None:
@@ -56,7 +56,7 @@ def _detach(git_dir: Path) -> str:
     tries = 0
     while True:
         head = run_git(["rev-parse", "--verify", "HEAD"], cwd=git_dir, git_dir=git_dir).text
-        args = ["update-ref", "--no-deref", "-m", _HANDED_ON, "HEAD", head, head]
+        args = ["update-ref", "--no-deref", "-m", HANDED_ON, "HEAD", head, head]
         moved = run_git(args, cwd=git_dir, git_dir=git_dir, check=False)
         if moved.code == 0:
             return head

@@ -7,6 +7,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+HANDED_ON = "lessor: the branch was handed on"
+"""What HEAD's reflog says of the moment when a branch was taken off it."""
+
 _LINE = re.compile(r"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) [^\t]*(?:\t(.*))?")
 
 

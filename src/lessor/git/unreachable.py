@@ -10,7 +10,11 @@ from pathlib import Path
 from lessor.git.command import run_git
 
 # What stays when a worktree goes.
-SHARED_REFS = ("--branches", "--tags", "--remotes", "--glob=refs/lessor")
+SHARED_REFS = (
+    *("--branches", "--tags", "--remotes"),
+    # The record of what came from somebody else: whoever made it still has to be told of it.
+    *("--exclude=refs/lessor/foreign/*", "--glob=refs/lessor"),
+)
 
 # Worktrees are made with logAllRefUpdates on, and git goes on writing a reflog that exists. Where
 # there is none, nobody can tell what was reset away.

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from lessor.errors import GitError
-from lessor.git.authorship import read_authorship, refuse_foreign
+from lessor.git.authorship import read_authorship, refuse_foreign, with_inherited
 from lessor.git.commit import commit_leftovers, ensure_trailer
+from lessor.git.foreign import record_foreign, recorded_foreign
 from lessor.git.layout import layout_of
 from lessor.model.task import Effects, Stage
 from lessor.runner.briefing import Errand
@@ -140,18 +141,31 @@ class Judge:
                 next_step=f"Bring your commits there: git checkout {branch} && git merge {current}.",
             )
         targets = target_tips(self._desk, place.base)
+        common_dir = self._desk.repo.common_dir
+        recorded = recorded_foreign(common_dir, grant.task)
+        # Where the branch was before somebody else came is its holder's of then, and inherited.
+        others = [*targets, *sorted({s.before for s in recorded.values() if s.before is not None})]
         if current:
             # Before anything is committed: files that don't have a foreign commit's changes would
             # be taken for its undoing.
             found = read_authorship(
-                layout, since=place.start, branch=branch, label=grant.label, excluding=targets
+                layout, since=place.start, branch=branch, label=grant.label, excluding=others
+            )
+            if found.foreign and found.step is not None:
+                # On record before it is said: the agent may die of it, and the next has the branch.
+                record_foreign(common_dir, grant.task, dict.fromkeys(found.foreign, found.step))
+            found = with_inherited(
+                found,
+                layout,
+                base=errand.base,
+                branch=branch,
+                recorded=recorded,
+                excluding=targets,
             )
             refuse_foreign(found, branch=branch)
         message = f"{grant.title}\n\nTask #{grant.number}, left uncommitted by the agent."
         commit_leftovers(place.worktree, message=message, label=grant.label, author=None)
-        return ensure_trailer(
-            place.worktree, base=place.start, label=grant.label, excluding=targets
-        )
+        return ensure_trailer(place.worktree, base=place.start, label=grant.label, excluding=others)
 
     def _of_nothing(self, errand: Errand, found: Judgement) -> Judgement:
         reason = left_in(errand.outbox, "no-change")

@@ -13,13 +13,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lessor.errors import GitError, LessorError, WorktreeError
+from lessor.git.authorship import slips_before
 from lessor.git.command import run_git
+from lessor.git.foreign import record_foreign
 from lessor.git.healing import detach_entry
 from lessor.git.inspection import take_snapshot
 from lessor.git.layout import layout_of
 from lessor.git.progress import git_locks
 from lessor.git.refs import BRANCHES, read_ref
-from lessor.git.registry import branch_lock, list_worktrees, plain_place
+from lessor.git.registry import branch_lock, entries, list_worktrees, plain_place
 from lessor.git.repository import resolve_commit
 from lessor.git.worktree import add_worktree, detach_head, relock_worktree, resume_removals
 from lessor.model.branch import branch_of_epoch
@@ -33,6 +35,7 @@ from lessor.runner.noting import NoteKind, Tell
 from lessor.runner.preparing import bring, mark_prepared, prepared_for, refuse_unclean, set_up
 from lessor.runner.process import never
 from lessor.runner.salvaging import keep, move
+from lessor.runner.targets import target_tips
 from lessor.runner.witness import is_over
 from lessor.runner.words import last_line
 
@@ -40,6 +43,8 @@ LOCK_PATIENCE_MS = 2 * SECOND
 """How long a git command that holds a lock on the branch is waited for: it takes milliseconds."""
 
 _LOOK_MS = 50
+_SHORT = 12
+_MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,9 +100,10 @@ class Workplace:
                 adopted = old
             else:
                 self._cut_loose(old, kept=kept)
-        if adopted is not None:
-            return self._adopt(grant, adopted)
-        return self._make(grant, earlier)
+        place = self._make(grant, earlier) if adopted is None else self._adopt(grant, adopted)
+        if earlier:
+            self._note_foreign(place, earlier[-1])
+        return place
 
     def prepare(
         self, place: Place, plan: Plan, *, log: Path, interrupted: Callable[[], bool] = never
@@ -147,6 +153,28 @@ class Workplace:
             self._cut_loose(old, kept=True)
         else:
             move(self._desk, old, WorkspaceState.GONE, why="its making was cut short")
+
+    def _note_foreign(self, place: Place, last: Workspace) -> None:
+        """Keep on record what came to the branch while another had it, and not from that one.
+
+        Where the last one's worktree is gone altogether nothing tells, and the branch is taken as it is.
+        """
+        repo, here = self._desk.repo, plain_place(Path(last.path))
+        known = entries(repo.common_dir) if last.host_id == self._desk.host.id else ()
+        git_dir = next((git_dir for path, git_dir in known if path == here), None)
+        if git_dir is None:
+            return
+        slips = slips_before(
+            git_dir,
+            tip=place.start,
+            base=place.base,
+            branch=last.branch,
+            excluding=target_tips(self._desk, place.base),
+        )
+        record_foreign(repo.common_dir, place.grant.task, slips)
+        if slips:
+            named = ", ".join(oid[:_SHORT] for oid in list(slips)[:_MOST_NAMED])
+            self._tell(NoteKind.INHERITED, f"not its own, and refused at completion: {named}")
 
     def _adopt(self, grant: Grant, old: Workspace) -> Place:
         path = Path(old.path)
