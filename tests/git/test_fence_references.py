@@ -8,6 +8,7 @@ import pytest
 
 from lessor.errors import GitError, RemoteUnreachableError
 from lessor.git.fence import (
+    _commit,
     ask_fence,
     close_fence,
     close_fences,
@@ -157,3 +158,22 @@ def test_a_remote_that_lets_nothing_be_deleted_is_told(main: Path, bare: Path, g
 def test_a_remote_that_isnt_there_is_told(main: Path, tmp_path: Path) -> None:
     with pytest.raises(RemoteUnreachableError):
         close_fence(main, str(tmp_path / "none.git"), REF, [first(main)])
+
+
+def test_two_that_close_a_fence_at_once_dont_stand_in_each_others_way(
+    main: Path, bare: Path, git
+) -> None:
+    """The other's proof that there is none comes between what was read and what is compared."""
+    mark = _commit(main, "there was none", label="", at_ms=0)
+    git(main, "push", "-q", "origin", f"{mark}:refs/lessor/kept")
+    (bare / "once").touch()
+    hook = bare / "hooks" / "pre-receive"
+    hook.write_text(
+        "#!/bin/sh\n"
+        f'[ -e once ] && rm once && env -u GIT_QUARANTINE_PATH git update-ref {REF} {mark} ""\n'
+        "exit 0\n"
+    )
+    hook.chmod(0o755)
+    assert close_fence(main, "origin", REF, []) is None
+    assert not (bare / "once").exists()
+    assert REF not in refs(git, bare)

@@ -19,6 +19,7 @@ from lessor.git.refs import OWN
 from lessor.git.trailer import labelled
 
 FENCES = f"{OWN}/fence/"
+_TRIES = 3
 _QUESTION = "what became of the push?"
 
 
@@ -81,7 +82,8 @@ def close_fence(cwd: Path, remote: str, ref: str, values: Sequence[str]) -> str 
 
     Every value is tried by compare-and-swap and nothing is read: what a remote hides from readers
     it may still compare. That there is none is proved by making one, and deleting that again. Where
-    a question has moved it on from one of `values` (see `ask_fence`), that one is the answer.
+    a question has moved it on from one of `values` (see `ask_fence`), that one is the answer. Somebody
+    else who closes it at the same moment makes the same proof: then all of it is tried again.
 
     Args:
         values: the oldest first, so that a push that lands in between is met by the next.
@@ -90,23 +92,24 @@ def close_fence(cwd: Path, remote: str, ref: str, values: Sequence[str]) -> str 
         RemoteUnreachableError: the remote can't be asked.
         GitError: it has another value, or the remote refuses the deletion.
     """
-    for value in values:
-        if _swap(cwd, remote, ref, expected=value, new=None) is Fate.MOVED:
-            return value
     mark = _commit(cwd, "there was none", label="", at_ms=0)
-    if _swap(cwd, remote, ref, expected=None, new=mark) is Fate.STALE:
+    for _ in range(_TRIES):
+        for value in values:
+            if _swap(cwd, remote, ref, expected=value, new=None) is Fate.MOVED:
+                return value
+        if _swap(cwd, remote, ref, expected=None, new=mark) is not Fate.STALE:
+            _swap(cwd, remote, ref, expected=mark, new=None)
+            return None
         for value in values:
             for asked in _asked(cwd, value):
                 if _swap(cwd, remote, ref, expected=asked, new=None) is Fate.MOVED:
                     return value
-        raise GitError(
-            f"{ref} at {remote} has a value that nobody recorded.",
-            next_step=f"Look at it: git ls-remote {remote} {ref}. Delete it if nobody needs it.",
-            ref=ref,
-            remote=remote,
-        )
-    _swap(cwd, remote, ref, expected=mark, new=None)
-    return None
+    raise GitError(
+        f"{ref} at {remote} has a value that nobody recorded.",
+        next_step=f"Look at it: git ls-remote {remote} {ref}. Delete it if nobody needs it.",
+        ref=ref,
+        remote=remote,
+    )
 
 
 def ask_fence(
