@@ -8,7 +8,7 @@ SECONDS := 60
 STORE := sqlite
 SEED :=
 
-.PHONY: run test check lint types layers fuzz torture torture-smoke power wheel bench clean
+.PHONY: run test check lint types layers fuzz torture torture-smoke simulate power wheel bench clean
 
 run: $(INSTALLED)  ## watch three agents work side by side; one is killed, one is frozen
 	$(BIN)/lessor demo
@@ -16,17 +16,20 @@ run: $(INSTALLED)  ## watch three agents work side by side; one is killed, one i
 test: $(STAMP)  ## all tests, on SQLite and on a PostgreSQL out of a wheel
 	$(BIN)/pytest $(ARGS)
 
-check: lint types layers test torture-smoke wheel  ## what has to hold before a change lands
+check: lint types layers test simulate torture-smoke wheel  ## what has to hold before a change lands
 
 lint: $(STAMP)
-	$(BIN)/ruff check src tests benchmarks torture torture/run fuzz fuzz/run scripts/make-docs
-	$(BIN)/ruff format --check src tests benchmarks torture torture/run fuzz fuzz/run scripts/make-docs scripts/main-job scripts/main-job-agent
+	$(BIN)/ruff check src tests benchmarks torture torture/run fuzz fuzz/run simulation simulation/run scripts/make-docs
+	$(BIN)/ruff format --check src tests benchmarks torture torture/run fuzz fuzz/run simulation simulation/run scripts/make-docs scripts/main-job scripts/main-job-agent
 
 types: $(STAMP)
 	$(BIN)/mypy
 
 layers: $(STAMP)
 	$(BIN)/lint-imports
+
+simulate: $(STAMP)  ## simulated faults, judged after every commit: SECONDS=3600 SEED=1
+	$(BIN)/python simulation/run --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
 wheel: $(STAMP)  ## the built wheel passes the demo in a fresh environment
 	./scripts/wheel-demo $(BIN)/python
