@@ -37,20 +37,18 @@ def one_section(section: str, folder: Path, rounds: int, tasks: int) -> dict[str
     limits, per_s, ratios = defaultdict(list), defaultdict(list), defaultdict(list)
     stale = {}
     try:
-        for one in list(present):
-            try:
-                stale[one.name] = one.stale()
-                one.rate("one", WARM // SHARE.get(section, 1))
-            except FailedError as why:
-                absent[one.name] = f"failed: {why}"
-                present.remove(one)
-        for _ in range(rounds):
+        for turn in range(rounds + 1):
             for one in list(present):
                 try:
-                    a_turn(section, one, tasks, limits, per_s, ratios)
+                    if turn:
+                        a_turn(section, one, tasks, limits, per_s, ratios)
+                    else:
+                        stale[one.name] = one.stale()
+                        one.rate("one", WARM // SHARE.get(section, 1))
                 except FailedError as why:
                     absent[one.name] = f"failed: {why}"
                     present.remove(one)
+                    one.close()
     finally:
         for one in present:
             one.close()
@@ -69,8 +67,8 @@ def a_turn(
         count = tasks * (10 if mode == "batch" else 1)
         limit = raw(section, mode, count)
         limits[mode].append(limit)
-        own = max(100 if mode == "batch" else 1, count // SHARE.get(section, 1))
-        rate = one.rate(mode, own // 100 * 100 if mode == "batch" else own)
+        own = count // SHARE.get(section, 1) if one.kind == "peer" else count
+        rate = one.rate(mode, max(100, own // 100 * 100) if mode == "batch" else max(1, own))
         if rate is not None:
             per_s[one.name, mode].append(rate)
             ratios[one.name, mode].append(rate / limit)

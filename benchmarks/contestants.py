@@ -6,6 +6,7 @@ but bare SQL shows what an old holder may still do once somebody else has its ta
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import subprocess
@@ -18,6 +19,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
+import psycopg
 from peers.environments import PEERS, NotInstalledError, Peer, command
 from raw_postgres import raw_rate
 from server import fresh_database
@@ -33,7 +35,7 @@ MODES = ("one", "batch")
 SECTIONS = ("postgres", "sqlite", "paths")
 """Where the same work is done; `paths` is a lease of one path each, on SQLite."""
 SHARE = {"paths": 20}
-"""Where a contestant is slow: by what the tasks of a round are divided."""
+"""Where peers are slow: by what their tasks of a round are divided."""
 
 
 class FailedError(Exception):
@@ -137,9 +139,19 @@ def peer(one: Peer, folder: Path) -> Contestant:
         kind="peer",
         note=one.note,
         rate=lambda mode, count: (process.ask(mode, count=count) or {}).get("per_s"),
-        stale=lambda: process.ask("stale") or {},
+        stale=lambda: stale_peer(one, place, process),
         close=process.close,
     )
+
+
+def stale_peer(one: Peer, place: str, process: PeerProcess) -> dict[str, bool | None]:
+    answer = process.ask("stale") or {}
+    if one.store == "postgres":
+        with psycopg.connect(place) as db:
+            unlogged = "SELECT relname FROM pg_class WHERE relpersistence = 'u' AND relkind = 'r'"
+            if names := [name for (name,) in db.execute(unlogged)]:
+                raise FailedError(f"not durable: {', '.join(names)} are unlogged")
+    return answer
 
 
 class PeerProcess:
@@ -171,7 +183,8 @@ class PeerProcess:
         return answer
 
     def close(self) -> None:
-        self._process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # it has ended by itself
+            self._process.stdin.close()
         try:
             self._process.wait(10)
         except subprocess.TimeoutExpired:

@@ -29,10 +29,11 @@ from typing import Any
 from fit import exponent, largest_to_smallest
 from history import copy_history
 from raw_postgres import raw_rate
-from server import fresh_database
+from server import drop_database, fresh_database
 from work import Bench
 
 from lessor import Result, connect
+from lessor.errors import BusyError
 
 HERE = Path(__file__).resolve().parent
 SMALL = {"tasks": 100_000, "leases": 10_000, "workers": 8, "branches": 1_000, "memory": 4}
@@ -88,7 +89,11 @@ def _claims(x: str, made: Callable[[str, int], Bench], steps: list[int]) -> dict
 @contextmanager
 def _place(kind: str, size: int):
     if kind == "postgres":
-        yield fresh_database(f"bench_curve_{size}")
+        name = f"bench_curve_{size}"
+        try:
+            yield fresh_database(name)
+        finally:
+            drop_database(name)
         return
     with tempfile.TemporaryDirectory() as folder:
         yield str(Path(folder, "curve.db"))
@@ -175,9 +180,15 @@ def _worker(gate: Barrier, ends: Any, place: int, url: str, scopes: bool, share:
 
 
 def _work(bench: Bench, share: int) -> None:
+    """Work off so many tasks, and try again where the store asks for it, as `lessor run` does."""
     done = 0
     while done < share:
-        for grant in bench.lessor.leases.claim(bench.request()):
+        try:
+            held = bench.lessor.leases.claim(bench.request())
+        except BusyError as busy:
+            time.sleep(int(busy.facts["retry_ms"] or 0) / 1_000)
+            continue
+        for grant in held:
             bench.lessor.leases.complete_one(grant.holder, Result())
             done += 1
 

@@ -48,6 +48,12 @@ def fresh_database(name: str) -> str:
     return urlunsplit(urlsplit(dsn)._replace(path=f"/{name}"))
 
 
+def drop_database(name: str) -> None:
+    """Take a database away that is too large to be left lying."""
+    with psycopg.connect(server_dsn(), autocommit=True) as db:
+        db.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+
 def pgbench(dsn: str, script: str, *, transactions: int, clients: int = 1) -> float:
     """Transactions a second of `script`, prepared, from pgbench's own clock."""
     with tempfile.TemporaryDirectory() as work:

@@ -88,6 +88,9 @@ def command(peer: Peer) -> list[str]:
     Raises:
         NotInstalledError: the registry, the interpreter or the network refused it.
     """
+    for program in ("node", "npm") if peer.of_node else ():
+        if not shutil.which(program):
+            raise NotInstalledError(f"{program} is not on PATH")
     place = PLACE / peer.name.lower().replace(" ", "-")
     stamp = place / ".installed"
     wanted = " ".join(peer.packages)
@@ -105,8 +108,6 @@ def command(peer: Peer) -> list[str]:
 
 def _install(peer: Peer, place: Path) -> None:
     if peer.of_node:
-        if not shutil.which("npm"):
-            raise NotInstalledError("npm is not on PATH")
         _run(["npm", "install", "--silent", "--no-fund", "--no-audit", *peer.packages], place)
         return
     venv.create(place, with_pip=True)
