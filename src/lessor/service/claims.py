@@ -137,7 +137,7 @@ class Claims:
             task = make(tx)
             rank = int(tx.rows("task_wait", task_id=task)[0][4])
             only, got = replace(claim, only=(rank, task)), Claimed([], Behind(START))
-            while got.behind and not got.grants:
+            while got.behind and not got.behind.late and not got.grants:
                 got = (
                     claim_locked(tx, only, marks=self._marks, patient=True, behind=got.behind)
                     or NOTHING
@@ -262,6 +262,10 @@ class Claims:
         What the others left is parked meanwhile, or made ready, so each has less to look at.
         """
         while True:
+            if behind is not None and behind.late:
+                if not patient:
+                    return None
+                self._store.once("await_ended", repository_id=claim.repository)
             got = self._store.write(
                 partial(
                     claim_locked, claim=claim, marks=self._marks, patient=patient, behind=behind

@@ -32,10 +32,12 @@ class Behind(NamedTuple):
 
     Attributes:
         keys: of limits that others had locked; it waits for them before it looks.
+        late: ended leases that others had locked; it waits for them before it begins.
     """
 
     mark: Mark
     keys: frozenset[str] = frozenset()
+    late: bool = False
 
 
 class Found(NamedTuple):

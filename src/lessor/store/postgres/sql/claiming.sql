@@ -210,6 +210,24 @@ FROM (SELECT lessor.ms() AS now OFFSET 0) AS n LEFT JOIN LATERAL (
   LIMIT 1
 ) AS o ON true
 
+-- name: left_ended
+-- Whether the drain of this transaction has left an ended lease: somebody had its row locked.
+SELECT l.id FROM lessor.lease AS l
+WHERE l.repository_id = :repository_id AND l.ended_ms IS NOT NULL AND l.drained = 0 AND NOT EXISTS (
+  SELECT 1 FROM lessor.intent AS i
+  WHERE i.repository_id = :repository_id AND i.task_id = l.task_id AND i.settled_ms IS NULL)
+LIMIT 1
+
+-- name: await_ended
+-- For whoever found nothing else: once their rows could be locked, by id, the next drain can free them. In a
+-- transaction of its own: the repository isn't kept waiting for a late writer.
+SELECT l.id FROM lessor.lease AS l
+WHERE l.repository_id = :repository_id AND l.ended_ms IS NOT NULL AND l.drained = 0 AND NOT EXISTS (
+  SELECT 1 FROM lessor.intent AS i
+  WHERE i.repository_id = :repository_id AND i.task_id = l.task_id AND i.settled_ms IS NULL)
+ORDER BY l.id
+FOR UPDATE OF l
+
 -- name: candidates
 -- Ready tasks in order, each with one lease that blocks it where both sides are plain paths. Two
 -- lookups, ancestors by equality and descendants by range: as one OR, PostgreSQL read every scope of

@@ -172,6 +172,21 @@ FROM (SELECT 1) LEFT JOIN (
   LIMIT 1
 ) AS o;
 
+-- name: left_ended
+-- Whether the drain of this transaction has left an ended lease. BEGIN IMMEDIATE holds every row: it never has.
+SELECT l.id FROM lease AS l
+WHERE l.repository_id = :repository_id AND l.ended_ms IS NOT NULL AND l.drained = 0 AND NOT EXISTS (
+  SELECT 1 FROM intent AS i
+  WHERE i.repository_id = :repository_id AND i.task_id = l.task_id AND i.settled_ms IS NULL)
+LIMIT 1
+
+-- name: await_ended
+SELECT l.id FROM lease AS l
+WHERE l.repository_id = :repository_id AND l.ended_ms IS NOT NULL AND l.drained = 0 AND NOT EXISTS (
+  SELECT 1 FROM intent AS i
+  WHERE i.repository_id = :repository_id AND i.task_id = l.task_id AND i.settled_ms IS NULL)
+ORDER BY l.id
+
 -- name: candidates
 -- Ready tasks in order, each with one lease that blocks it where both sides are plain paths. CROSS JOIN
 -- fixes the order of lookups: ancestors by equality, descendants by range.
