@@ -24,9 +24,10 @@ from lessor.model.worker import NewWorker
 from lessor.model.workspace import WorkspaceState
 from lessor.runner import cleaning
 from lessor.runner.cleaning import Fate, clean, discard
-from lessor.runner.looking import look_at, look_at_all
+from lessor.runner.looking import disk_bytes, look_at, look_at_all
 from lessor.runner.noting import NoteKind
 from lessor.runner.occupants import occupants
+from lessor.runner.salvaging import give_back
 
 COMMIT = 'echo work > "$LESSOR_NUMBER.txt"; git add .; git commit -qm work; exit 1'
 LEAVE = "echo left > left.txt; exit 1"
@@ -75,6 +76,11 @@ def test_a_kept_worktree_goes_and_its_record_is_closed(shop: RunRig, kept: str) 
     assert fates(shop) == []
 
 
+def test_what_vanishes_while_its_size_is_taken_is_left_out() -> None:
+    """The directory of a process's open files lists the handle by which it is listed."""
+    assert disk_bytes(Path("/proc/self/fd")) == 0
+
+
 def test_a_running_agent_s_worktree_is_in_use(shop: RunRig) -> None:
     shop.add()
     started = shop.start('touch "$LESSOR_OUTBOX/ready"; while :; do sleep 0.1; done')
@@ -98,6 +104,19 @@ def test_a_claim_between_the_look_and_the_removal_keeps_the_worktree(
     assert (outcome.fate, outcome.look.verdict) == (Fate.STAYS, Verdict.IN_USE)
     assert "dana works on #1" in outcome.why
     assert look.path.exists()
+
+
+def test_a_claim_between_a_run_s_last_word_and_its_removal_keeps_the_worktree(
+    shop: RunRig, kept: str
+) -> None:
+    """A retry may be granted at once; its holder is about to adopt what is given back here."""
+    (workspace,) = shop.lessor.workspaces.of_task(kept)
+    claim(shop, kept)
+    told = []
+    word = give_back(shop.desk(), workspace, tell=lambda *said, **_more: told.append(said))
+    assert word == "kept"
+    assert Path(workspace.path).exists()
+    assert state(shop, kept) is WorkspaceState.DIRTY
 
 
 @pytest.mark.parametrize("moment", ["before it is moved aside", "before it is deleted"])

@@ -1,8 +1,4 @@
-"""Taking workspaces away: what is proven to lose nothing, and what a person names.
-
-A claim and a removal never meet: a removal looks at the store under the lock that every making of a
-worktree takes, and a run passes through that lock between its claim and its first look.
-"""
+"""Taking workspaces away: what is proven to lose nothing, and what a person names."""
 
 from __future__ import annotations
 
@@ -32,14 +28,13 @@ from lessor.git.worktree import (
 )
 from lessor.model.task import Task
 from lessor.model.workspace import Workspace, WorkspaceState
-from lessor.runner.host import Presence
 from lessor.runner.looking import Look, look_at, look_at_all, with_merged
 from lessor.runner.occupants import occupants
 from lessor.runner.salvaging import LONGEST_WHY, note_saved, save
 from lessor.runner.settling import Settled, give_up_gone, settle_landed
 from lessor.runner.site import Site
+from lessor.runner.taken import refuse_taken
 from lessor.runner.unrecorded import Stray, note_unrecorded, strays
-from lessor.runner.witness import workspace_presence
 from lessor.runner.words import kept_text
 
 _NOTHING = Salvage(ref=None, commit=None, archive=None, files=())
@@ -177,43 +172,6 @@ def take_away(site: Site, workspace: Workspace, *, allowed: Callable[[], None] =
     )
     note_saved(site, workspace, saved)
     return saved
-
-
-def refuse_taken(site: Site, workspace: Workspace, *, unknown: bool = False) -> None:
-    """Refuse to touch a workspace that somebody works in, or that was taken over since it was read.
-
-    Args:
-        site: the repository on this host.
-        workspace: as it was read.
-        unknown: refuse too where nobody can tell whether somebody does.
-
-    Raises:
-        ConflictError: who.
-    """
-    now = site.lessor.workspaces.get(workspace.id)
-    if now.epoch != workspace.epoch or now.state is WorkspaceState.GONE:
-        raise ConflictError(
-            f"{workspace.path} was taken over or removed meanwhile.",
-            next_step="Look again: lessor workspace list.",
-            path=workspace.path,
-        )
-    for lease in site.lessor.leases.leases(task=workspace.task):
-        if lease.kind == "lease" and lease.live:
-            raise ConflictError(
-                f"{lease.agent} works on #{lease.number} now.",
-                next_step=f"Wait for its end, or stop it: lessor cancel {lease.number}.",
-                path=workspace.path,
-                holder=lease.agent,
-                number=lease.number,
-            )
-    sighting = workspace_presence(site, now)
-    gone = sighting.presence is Presence.GONE
-    if not gone and (unknown or sighting.presence is Presence.ALIVE):
-        raise ConflictError(
-            f"Somebody may work in {workspace.path}: {sighting.reason}.",
-            next_step="Look at it: lessor workspace list.",
-            path=workspace.path,
-        )
 
 
 def _clean_one(site: Site, look: Look, *, dry: bool) -> Outcome:

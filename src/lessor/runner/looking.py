@@ -155,7 +155,10 @@ def disk_bytes(top: Path) -> int:
         except OSError:
             continue  # a size is for people: what can't be read is left out
         for entry in entries:
-            found = entry.stat(follow_symlinks=False)
+            try:
+                found = entry.stat(follow_symlinks=False)
+            except OSError:
+                continue
             if found.st_nlink > 1 and not entry.is_dir(follow_symlinks=False):
                 if (found.st_dev, found.st_ino) in seen:
                     continue

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from lessor.errors import LessorError, TransitionRefusedError
+from lessor.errors import ConflictError, LessorError, TransitionRefusedError
 from lessor.git.ignored import Fingerprint
 from lessor.git.inspection import Inspection, inspect_worktree, take_snapshot
 from lessor.git.registry import list_worktrees, plain_place
@@ -23,6 +23,7 @@ from lessor.runner.noting import NoteKind, Tell
 from lessor.runner.occupants import occupants
 from lessor.runner.preparing import prepared_for
 from lessor.runner.site import Site
+from lessor.runner.taken import refuse_claimed
 from lessor.runner.words import kept_text, last_line
 
 RECORD_WITHIN_MS = 5 * SECOND
@@ -107,7 +108,11 @@ def snapshot_of(workspace: Workspace, path: Path) -> Mapping[str, Fingerprint]:
 
 
 def give_back(desk: Desk, workspace: Workspace, *, tell: Tell) -> str:
-    """Remove the worktree if that loses nothing, else leave it; one word on what became of it."""
+    """Remove the worktree if that loses nothing, else leave it; one word on what became of it.
+
+    The lease is over by now: its task may have been granted anew, and its next holder adopts this
+    very worktree.
+    """
     verdict = _inspect(workspace)
     if not verdict.may_be_removed and keep(desk, workspace, tell=tell):
         # Labelling made an agent's commits anew; the old ones are saved now.
@@ -115,8 +120,16 @@ def give_back(desk: Desk, workspace: Workspace, *, tell: Tell) -> str:
     state, word, why = WorkspaceState.DIRTY, "kept", "; ".join(verdict.reasons)
     if verdict.may_be_removed:
         try:
-            remove_worktree(desk.repo, Path(workspace.path), verdict=verdict, occupants=occupants)
+            remove_worktree(
+                desk.repo,
+                Path(workspace.path),
+                verdict=verdict,
+                occupants=occupants,
+                allowed=lambda: refuse_claimed(desk, workspace),
+            )
             state, word = WorkspaceState.GONE, "removed"
+        except ConflictError as taken:
+            why = taken.message
         except (LessorError, OSError) as refused:
             state, why = WorkspaceState.QUARANTINED, last_line(str(refused))
     move(desk, workspace, state, why=why)
