@@ -301,7 +301,7 @@ def test_a_directory_that_uses_another_repository_stays(
     def swap() -> None:
         (worktree / ".git").write_text(f"gitdir: {tmp_path / 'other.git'}\n")
 
-    with pytest.raises(WorktreeError, match="another repository"):
+    with pytest.raises(WorktreeError, match="repository of its own"):
         remove(between=swap)
     assert (worktree / "README").exists()
 

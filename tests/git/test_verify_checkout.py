@@ -131,3 +131,22 @@ def test_a_commit_that_is_not_there_is_refused(repo: Repository, place: Path):
     with pytest.raises(GitError), checked_out(repo, path=place, commit="nowhere"):
         pass
     assert not place.exists()
+
+
+def test_a_check_that_puts_another_repository_there_reaches_nothing_of_it(
+    repo: Repository, place: Path, main: Path, git: Git
+):
+    """What is reset there is what `.git` leads to."""
+    with checked_out(repo, path=place, commit="main~1") as top:
+        (top / ".git").unlink()
+        (top / ".git").symlink_to(main / ".git")
+    (main / "README").write_text("staged by a person")
+    git(main, "add", "README")
+    before = git(main, "rev-parse", "--symbolic-full-name", "HEAD"), git(main, "diff", "--cached")
+    with (
+        pytest.raises(WorktreeError, match="repository of its own"),
+        checked_out(repo, path=place, commit="main~1"),
+    ):
+        raise AssertionError("nobody gets in")
+    after = git(main, "rev-parse", "--symbolic-full-name", "HEAD"), git(main, "diff", "--cached")
+    assert after == before

@@ -9,7 +9,7 @@ from pathlib import Path
 from lessor.errors import GitError, WorktreeError
 from lessor.git.command import CHECKOUT_TIMEOUT_S
 from lessor.git.index import hidden_edits, read_index
-from lessor.git.layout import Layout, layout_of
+from lessor.git.layout import Layout, linked_layout
 from lessor.git.lock import file_lock
 from lessor.git.ownership import VERIFY
 from lessor.git.registry import find_linked, list_worktrees, plain_place, worktree_lock
@@ -42,7 +42,7 @@ def checked_out(
         if not place.exists():
             _make(repo, place, oid)
         _refuse_foreign(repo, place)
-        layout = layout_of(place)
+        layout = linked_layout(place)
         _reset(layout, oid)
         _refuse_unclean(layout, oid)
         yield place

@@ -12,7 +12,7 @@ from pathlib import Path
 from lessor.clock import Clock, SystemClock
 from lessor.errors import GitError
 from lessor.git.command import failure, run_git
-from lessor.git.layout import layout_of
+from lessor.git.layout import linked_layout
 from lessor.git.registry import find_linked, worktree_lock
 from lessor.git.repository import Repository
 
@@ -37,7 +37,7 @@ def configure_worktree(
     """
     clock = clock or SystemClock()
     with worktree_lock(repo):
-        layout = layout_of(find_linked(repo, path).path)
+        layout = linked_layout(find_linked(repo, path).path)
         _enable(repo, clock)
         own = layout.git_dir / "config.worktree"
         for key, value in settings.items():

@@ -13,7 +13,7 @@ from importlib import resources
 from pathlib import Path
 
 from lessor.git.configuration import configure_worktree
-from lessor.git.layout import Layout, layout_of
+from lessor.git.layout import Layout, layout_of, linked_layout
 from lessor.git.registry import find_linked
 from lessor.git.repository import Repository
 
@@ -61,7 +61,7 @@ def install_hooks(
         GitError: The setting can't be written.
         OSError: The files can't be.
     """
-    layout = layout_of(find_linked(repo, path).path)
+    layout = linked_layout(find_linked(repo, path).path)
     folder = layout.git_dir / FOLDER
     folder.mkdir(exist_ok=True, mode=0o700)
     for name, content in beside.items():

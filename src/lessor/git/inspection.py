@@ -16,7 +16,7 @@ from pathlib import Path
 from lessor.errors import GitError, WorktreeError
 from lessor.git.ignored import Fingerprint, Ignored, find_ignored
 from lessor.git.index import Index, hidden_edits, read_index
-from lessor.git.layout import Layout, layout_of
+from lessor.git.layout import Layout, layout_of, linked_layout
 from lessor.git.ownership import is_lessors, lock_reason
 from lessor.git.progress import git_locks, operations_in_progress
 from lessor.git.revision import resolve_commit
@@ -100,7 +100,7 @@ def inspect_worktree(
     is a verdict. Whether commits that are kept are merged, `what_landed` says of all branches.
     """
     try:
-        layout = replace(layout_of(path), only_looks=True)
+        layout = replace(linked_layout(path), only_looks=True)
         found = _judge(layout, base=base, snapshot=snapshot)
         return _with_occupants(found, occupants(found.path))
     except (GitError, OSError) as refused:
@@ -189,9 +189,6 @@ def _with_occupants(found: Inspection, inside: Sequence[str] | None) -> Inspecti
 
 
 def _refuse_unreadable(layout: Layout) -> None:
-    if layout.git_dir.is_relative_to(layout.path):
-        # Its branches lie in the directory itself, and go with it.
-        raise WorktreeError(f"{layout.path} is a repository of its own, and no linked worktree.")
     if (layout.common_dir / "reftable").is_dir():
         # Operations in progress are references there, and HEAD's reflog is no file (git 2.45 on).
         raise WorktreeError("This repository keeps its references in reftables.")

@@ -88,6 +88,24 @@ def layout_of(worktree: Path) -> Layout:
     return Layout(path=path, git_dir=git_dir, common_dir=common_dir)
 
 
+def linked_layout(worktree: Path) -> Layout:
+    """The same for a linked worktree alone: its branches aren't its own, and no person works in it.
+
+    An agent can put a repository of its own in the place of `.git`, or a link to the person's.
+
+    Raises:
+        WorktreeError: as `layout_of`; or it is a repository of its own, or leads to one.
+    """
+    layout = layout_of(worktree)
+    if not layout.is_linked:
+        raise WorktreeError(
+            f"{worktree} is no linked worktree: its .git is a repository of its own, or leads to one.",
+            next_step=f"Look at it: git -C {worktree} log --oneline --all. Move away what is yours.",
+            path=str(worktree),
+        )
+    return layout
+
+
 def entry_path(git_dir: Path) -> Path:
     """The worktree directory that an entry below `worktrees/` says it belongs to.
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from lessor.errors import GitError, HoldsWorkError, LessorError, WorktreeError
 from lessor.git.inspection import Inspection, Occupants, inspect_worktree
-from lessor.git.layout import layout_of
+from lessor.git.layout import linked_layout
 from lessor.git.leaving import (
     changed_since_begun,
     delete,
@@ -185,13 +185,7 @@ def _refuse_removal(repo: Repository, entry: Worktree) -> None:
             next_step="Whoever made it removes it: `git worktree remove`.",
             path=str(entry.path),
         )
-    # It refuses a directory that uses another's entry, or none.
-    if layout_of(entry.path).git_dir != entry.git_dir.resolve():
-        raise WorktreeError(
-            f"{entry.path} uses another repository than git's entry for it says.",
-            next_step=f"Look at it: git -C {entry.path} status",
-            path=str(entry.path),
-        )
+    linked_layout(entry.path)  # refuses a directory that uses another's entry, or none
     inside = [
         other.path
         for other in list_worktrees(repo)

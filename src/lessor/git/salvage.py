@@ -19,7 +19,7 @@ from lessor.git.command import DURABLY, run_git
 from lessor.git.identity import LESSOR, identity
 from lessor.git.ignored import Fingerprint
 from lessor.git.index import Index, hidden_edits, read_index
-from lessor.git.layout import Layout, layout_of
+from lessor.git.layout import Layout, linked_layout
 from lessor.git.modes import modes_text, read_modes
 from lessor.git.progress import operations_in_progress
 from lessor.git.refs import create_ref, read_ref, salvage_refs
@@ -59,7 +59,7 @@ def salvage(
         WorktreeError: `worktree` isn't one of this repository.
         GitError: Something couldn't be saved; a reference that was made stays.
     """
-    layout = layout_of(worktree)
+    layout = linked_layout(worktree)
     if layout.common_dir != common_dir.resolve():
         raise WorktreeError(f"{worktree} isn't a worktree of {common_dir}.", path=str(worktree))
     try:

@@ -12,7 +12,7 @@ from pathlib import Path
 from lessor.errors import GitError, WorktreeError
 from lessor.git.command import CHECKOUT_TIMEOUT_S
 from lessor.git.healing import detach_entry, forget_entry, reattach, restore_pointer
-from lessor.git.layout import layout_of
+from lessor.git.layout import layout_of, linked_layout
 from lessor.git.leaving import is_leaving
 from lessor.git.ownership import making, marked, write_lock
 from lessor.git.progress import git_locks, operations_in_progress
@@ -103,9 +103,9 @@ def detach_head(worktree: Path) -> None:
     ends on a detached HEAD.
 
     Raises:
-        GitError: It is no worktree, or its HEAD is at no commit.
+        GitError: It is no linked worktree, or its HEAD is at no commit.
     """
-    detach_entry(layout_of(worktree).git_dir)
+    detach_entry(linked_layout(worktree).git_dir)
 
 
 def heal_worktree(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from lessor.errors import WorktreeError
 from lessor.git.command import run_git
-from lessor.git.layout import layout_of
+from lessor.git.layout import linked_layout
 from lessor.git.refs import BRANCHES, read_ref
 from lessor.model.grant import Grant
 from lessor.model.task import Stage
@@ -18,9 +18,9 @@ from lessor.runner.workplace import Place
 
 
 def is_there(place: Place) -> bool:
-    """Whether the worktree is still one that git knows."""
+    """Whether the worktree is still one that git knows, and not an agent's own repository in its place."""
     try:
-        layout_of(place.worktree)
+        linked_layout(place.worktree)
     except WorktreeError:
         return False
     return True

@@ -18,7 +18,7 @@ from lessor.git.command import run_git
 from lessor.git.foreign import record_foreign
 from lessor.git.healing import detach_entry
 from lessor.git.inspection import take_snapshot
-from lessor.git.layout import layout_of
+from lessor.git.layout import linked_layout
 from lessor.git.progress import git_locks
 from lessor.git.refs import BRANCHES, read_ref
 from lessor.git.registry import branch_lock, entries, list_worktrees, plain_place
@@ -270,7 +270,7 @@ class Workplace:
         """Whether its worktree is on its branch, and no git that died has left it locked."""
         if not _is_on_its_branch(old) or self._lock_on(old.branch) is not None:
             return False
-        return not git_locks(layout_of(Path(old.path)).git_dir)
+        return not git_locks(linked_layout(Path(old.path)).git_dir)
 
     def _earliest_base(self, earlier: Sequence[Workspace]) -> str | None:
         for workspace in earlier:
@@ -325,8 +325,8 @@ class Workplace:
         try:
             detach_head(path)
         except GitError:
-            # An agent that deleted its `.git` file has cut the directory off, and git's entry
-            # still holds the branch.
+            # An agent that deleted or replaced its `.git` file has cut the directory off, and
+            # git's entry still holds the branch.
             place = plain_place(path)
             entry = next((e for e in list_worktrees(self._desk.repo) if e.path == place), None)
             if entry is None:
@@ -346,7 +346,7 @@ def _is_on_its_branch(workspace: Workspace) -> bool:
         return False
     try:
         asked = ["symbolic-ref", "--quiet", "--short", "HEAD"]
-        return layout_of(path).git(asked, check=False).text == workspace.branch
+        return linked_layout(path).git(asked, check=False).text == workspace.branch
     except GitError:
         return False
 
