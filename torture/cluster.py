@@ -22,6 +22,7 @@ import psycopg
 
 LONGEST_S = 40.0
 POLL_S = 0.05
+# A step of the clock would look like silence to whoever has a timeout.
 SETTINGS = {
     "fsync": "off",
     "full_page_writes": "off",
@@ -31,8 +32,8 @@ SETTINGS = {
     "max_wal_senders": "8",
     "wal_keep_size": "256MB",
     "synchronous_commit": "on",
-    "wal_receiver_timeout": "5s",
-    "wal_sender_timeout": "5s",
+    "wal_receiver_timeout": "0",
+    "wal_sender_timeout": "0",
     "wal_retrieve_retry_interval": "200ms",
     "logging_collector": "off",
 }

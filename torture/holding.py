@@ -61,18 +61,19 @@ def beliefs(history: History, *, widened: bool = True) -> Iterator[Belief]:
     forward of the store's clock, may end every lease that was granted before it.
     """
     ends: dict[tuple[str, int], int] = defaultdict(lambda: FOR_EVER)
-    answers: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
+    answers: dict[tuple[str, int], list[tuple[int, int, int]]] = defaultdict(list)
     for call in history.calls:
         known = (call.asked.get("task", ""), call.asked.get("epoch", 0))
         if call.op in ENDING:
             ends[known] = min(ends[known], call.at)
         elif call.op == "renew" and call.ok is not None and call.done is not None:
-            answers[known].append((call.done, _stop_at(history, call.at, call.ok["ttl"])))
+            answers[known].append((call.at, call.done, _stop_at(history, call.at, call.ok["ttl"])))
     places: dict[tuple[str, int], list[tuple[int, frozenset[str]]]] = defaultdict(list)
     of: dict[tuple[str, int], tuple[str, str]] = {}
     for call, grant in granted(history):
         known = (grant["task"], grant["epoch"])
-        answers[known].append((call.done or FOR_EVER, _stop_at(history, call.at, grant["ttl"])))
+        stop = _stop_at(history, call.at, grant["ttl"])
+        answers[known].append((call.at, call.done or FOR_EVER, stop))
         places[known].append((0, leaves_of(grant["paths"])))
         of[known] = (call.who, grant["repository"])
     for call in history.calls:
@@ -81,10 +82,10 @@ def beliefs(history: History, *, widened: bool = True) -> Iterator[Belief]:
             places[known].append((call.done or FOR_EVER, leaves_of(call.asked["paths"])))
     early = [fault for fault in history.faults if fault.kind in ENDING_EARLY]
     for known, pieces in answers.items():
-        for told, stop in pieces if known in of else ():
+        for sent, told, stop in pieces if known in of else ():
             for since, leaves in places[known]:
                 begin = max(told, since)
-                end = _cut(early, begin, min(stop, ends[known]))
+                end = min(stop, ends[known], _ended_early(early, sent, stop))
                 if begin < end:
                     yield Belief(
                         who=of[known][0],
@@ -101,8 +102,6 @@ def _stop_at(history: History, at: int, ttl_ms: int) -> int:
     return at + (ttl_ms - history.margin_ms) * 1_000_000
 
 
-def _cut(early: list[Fault], begin: int, end: int) -> int:
-    for fault in early:
-        if begin < fault.until and fault.at < end:
-            end = min(end, max(begin, fault.at))
-    return end
+def _ended_early(early: list[Fault], sent: int, stop: int) -> int:
+    """When something ended the lease that was asked for at `sent`, at the earliest."""
+    return min((f.at for f in early if sent < f.until and f.at < stop), default=FOR_EVER)

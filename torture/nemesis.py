@@ -11,13 +11,16 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
 
+import psycopg
+
 from lessor.clock import SystemClock
 from torture.log import Log, boottime_ns
-from torture.place import HOSTS, Place
+from torture.place import HOSTS, SPARED, Place
 from torture.worker import Orders
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -81,6 +84,7 @@ class Nemesis:
         self._slow = self._is_full = False
         self._failing: threading.Thread | None = None
         self._running = [self._start(n) for n in range(workers)]
+        self._spared = [self._start(n, spared=True) for n in range(SPARED)]
 
     def run(self, until_ms: int, tell: Callable[[], None]) -> None:
         """Strike until the boot clock says so; `tell` is called at each tick."""
@@ -105,10 +109,11 @@ class Nemesis:
             front.calm()
         if self.place.clock is not None:
             self._step(-self.place.clock.ahead_ms)
-        for one in self._running:
+        everybody = [*self._running, *self._spared]
+        for one in everybody:
             one.process.send_signal(signal.SIGTERM)
         latest = self._clock.boottime_ms() + LONGEST_STOP_MS
-        for one in self._running:
+        for one in everybody:
             left = max(0.1, (latest - self._clock.boottime_ms()) / 1000)
             try:
                 one.process.wait(left)
@@ -120,23 +125,24 @@ class Nemesis:
 
     def kill_all(self) -> None:
         """Whatever happens, nothing of this stays."""
-        for one in self._running:
+        for one in [*self._running, *self._spared]:
             if one.process.poll() is None:
                 one.process.kill()
                 one.process.wait()
 
-    def _start(self, place: int) -> Running:
+    def _start(self, place: int, *, spared: bool = False) -> Running:
         name = f"w{next(self._numbers):04}"
         orders = Orders(
-            url=self.place.url(place),
+            url=self.place.url(None if spared else place),
             log=str(self.place.logs / f"{name}.jsonl"),
             seed=self._rng.randrange(2**32),
-            agent=f"agent-{place}",
+            agent=f"spared-{place}" if spared else f"agent-{place}",
             ttl_ms=self._ttl_ms,
-            careless=self._rng.random() < 0.4,
+            careless=not spared and self._rng.random() < 0.4,
+            spared=spared,
             plain=self._plain,
             fenced=self._fenced,
-            clone=str(self.place.state / f"clone-{place}"),
+            clone=str(self.place.state / f"clone-{place}{'-spared' if spared else ''}"),
             remote=str(self.place.remote.folder) if self.place.remote else "",
             clock=self.place.clock_file,
         )
@@ -144,7 +150,7 @@ class Nemesis:
         with errors.open("wb") as out:
             process = subprocess.Popen(
                 [
-                    *self.place.prefix(place),
+                    *self.place.prefix(None if spared else place),
                     sys.executable,
                     "-m",
                     "torture.worker",
@@ -305,7 +311,8 @@ class Nemesis:
                 since = boottime_ns()
                 self.place.fail_over()
                 self._note("failover", since=since)
-            cluster.build_standby()
+            with suppress(RuntimeError, TimeoutError, psycopg.Error):  # the next turn tries again
+                cluster.build_standby()
 
         self._failing = threading.Thread(target=fail_over)
         self._failing.start()

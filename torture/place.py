@@ -31,6 +31,8 @@ FAULTS = {
 }
 ONLY_POSTGRES = frozenset({"net", "partition", "failover", "pooler"})
 HOSTS = 2
+SPARED = 2
+"""Workers that are never stopped, killed or partitioned, beside those that are."""
 
 
 class Place:
@@ -71,10 +73,12 @@ class Place:
             return "network namespaces (veth links that go down)"
         return "the harness's own TCP proxy"
 
-    def url(self, host: int) -> str:
-        """The store as a worker reaches it that runs on one of the hosts."""
+    def url(self, host: int | None) -> str:
+        """The store as a worker reaches it that runs on one of the hosts; None is nobody's, and never partitioned."""
         if not self.fronts:
             return self.direct_url
+        if host is None:
+            return url_of("127.0.0.1", self.fronts[HOSTS].port)
         address = self.hosts[host % HOSTS].address if self.hosts else "127.0.0.1"
         return url_of(address, self.fronts[host % HOSTS].port)
 
@@ -83,9 +87,11 @@ class Place:
         """The store as the harness reaches it, without a fault on the way."""
         return self.cluster.url if self.cluster else f"sqlite://{self.state / 'lessor.db'}"
 
-    def prefix(self, host: int) -> list[str]:
+    def prefix(self, host: int | None) -> list[str]:
         """What a worker's command line begins with."""
-        return self.hosts[host % HOSTS].prefix() if self.hosts else []
+        if host is None or not self.hosts:
+            return []
+        return self.hosts[host % HOSTS].prefix()
 
     @property
     def clock_file(self) -> str:
@@ -164,8 +170,9 @@ class Place:
             pool = bouncer.Bouncer(target)
             self._undo.callback(pool.close)
             target = pool.place
-        for n in range(HOSTS):
-            front = Proxy(target, host=self.hosts[n].address if self.hosts else "127.0.0.1")
+        here = [host.address for host in self.hosts] or ["127.0.0.1"] * HOSTS
+        for address in [*here, "127.0.0.1"]:
+            front = Proxy(target, host=address)
             self._undo.callback(front.close)
             self.fronts.append(front)
 

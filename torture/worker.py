@@ -59,6 +59,7 @@ class Orders:
         fenced: the one that is fenced at a remote; empty without git.
         clone: where the worker keeps its clone of it.
         remote: what it is cloned from.
+        spared: it is never stopped or killed, works quickly and looks everywhere: who claims what others lost.
         clock: a file that says how far the wall clock is ahead; empty for the machine's own.
     """
 
@@ -72,6 +73,7 @@ class Orders:
     fenced: str = ""
     clone: str = ""
     remote: str = ""
+    spared: bool = False
     clock: str = ""
 
 
@@ -129,6 +131,10 @@ class Worker:
         places: list[str | Reach] = [self.orders.plain, self.orders.plain, Reach.NO_REPOSITORY]
         if self.orders.fenced:
             places.append(self.orders.fenced)
+        if self.orders.spared:
+            for place in dict.fromkeys(places):
+                self._claim(place)
+            return None
         place = self.rng.choice(places)
         if place is not Reach.NO_REPOSITORY and self.rng.random() < 0.15:
             return self._acquire(str(place))
@@ -181,7 +187,7 @@ class Worker:
     ) -> list[Grant]:
         """What was granted and made ready; all of it is in the hand then."""
 
-        def claim() -> list[Grant]:
+        def claim(_: int = 0) -> list[Grant]:
             answer = self._call(
                 op, asked, ask, lambda grants: {"grants": [grant_told(grant) for grant in grants]}
             )
@@ -306,7 +312,9 @@ class Worker:
 
     def _work_ms(self) -> int:
         """Mostly quick; sometimes longer than a term, so that it has to be renewed."""
-        longest = 300 if self.rng.random() < 0.7 else self.orders.ttl_ms * 3 // 2
+        longest = (
+            300 if self.orders.spared or self.rng.random() < 0.7 else self.orders.ttl_ms * 3 // 2
+        )
         return self.rng.randrange(longest)
 
     def _call(
