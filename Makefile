@@ -19,8 +19,8 @@ test: $(STAMP)  ## all tests, on SQLite and on a PostgreSQL out of a wheel
 check: lint types layers test simulate torture-smoke wheel  ## what has to hold before a change lands
 
 lint: $(STAMP)
-	$(BIN)/ruff check src tests benchmarks torture torture/run fuzz fuzz/run simulation simulation/run scripts/make-docs
-	$(BIN)/ruff format --check src tests benchmarks torture torture/run fuzz fuzz/run simulation simulation/run scripts/make-docs scripts/main-job scripts/main-job-agent
+	$(BIN)/ruff check src tests benchmarks torture torture/run fuzz fuzz/run simulation simulation/run scripts/make-docs scripts/draw-page
+	$(BIN)/ruff format --check src tests benchmarks torture torture/run fuzz fuzz/run simulation simulation/run scripts/make-docs scripts/main-job scripts/main-job-agent scripts/draw-page
 
 types: $(STAMP)
 	$(BIN)/mypy
