@@ -8,7 +8,7 @@ SECONDS := 60
 STORE := sqlite
 SEED :=
 
-.PHONY: run test check lint types layers fuzz torture torture-smoke simulate power wheel bench clean
+.PHONY: run test check lint types layers model mutants fuzz torture torture-smoke simulate power wheel bench clean
 
 run: $(INSTALLED)  ## watch three agents work side by side; one is killed, one is frozen
 	$(BIN)/lessor demo
@@ -16,11 +16,11 @@ run: $(INSTALLED)  ## watch three agents work side by side; one is killed, one i
 test: $(STAMP)  ## all tests, on SQLite and on a PostgreSQL out of a wheel
 	$(BIN)/pytest $(ARGS)
 
-check: lint types layers test simulate torture-smoke wheel  ## what has to hold before a change lands
+check: lint types layers model test simulate torture-smoke wheel  ## what has to hold before a change lands
 
 lint: $(STAMP)
-	$(BIN)/ruff check src tests benchmarks torture torture/run fuzz fuzz/run simulation simulation/run scripts/make-docs scripts/draw-page
-	$(BIN)/ruff format --check src tests benchmarks torture torture/run fuzz fuzz/run simulation simulation/run scripts/make-docs scripts/main-job scripts/main-job-agent scripts/draw-page
+	$(BIN)/ruff check src tests benchmarks torture torture/run fuzz fuzz/run model/run simulation simulation/run scripts/make-docs scripts/draw-page
+	$(BIN)/ruff format --check src tests benchmarks torture torture/run fuzz fuzz/run model/run simulation simulation/run scripts/make-docs scripts/main-job scripts/main-job-agent scripts/draw-page
 
 types: $(STAMP)
 	$(BIN)/mypy
@@ -33,6 +33,12 @@ simulate: $(STAMP)  ## simulated faults, judged after every commit: SECONDS=3600
 
 wheel: $(STAMP)  ## the built wheel passes the demo in a fresh environment
 	./scripts/wheel-demo $(BIN)/python
+
+model: $(INSTALLED)  ## the protocol's model in every state, where spin is installed
+	@$(BIN)/python model/run || test $$? -eq 77
+
+mutants: $(INSTALLED)  ## the faults that the model has to find
+	@$(BIN)/python model/run --mutants || test $$? -eq 77
 
 fuzz: $(STAMP)  ## every parser for SECONDS=60 each, where atheris is to be had
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[fuzz]' || true
