@@ -9,6 +9,7 @@ from pathlib import Path
 from lessor.errors import GitError, WorktreeError
 from lessor.git.authorship import read_authorship, refuse_foreign
 from lessor.git.blob import GITLINK, mode_of
+from lessor.git.command import DURABLY
 from lessor.git.identity import LESSOR, configured_identity, identity
 from lessor.git.index import read_index
 from lessor.git.layout import Layout, layout_of
@@ -38,18 +39,18 @@ def commit_leftovers(
     status = read_status(layout)
     branch, head = _refuse_unfinished(layout, status)
     _stage(layout, status)
-    tree = layout.git(["write-tree"]).text
+    tree = layout.git([*DURABLY, "write-tree"]).text
     if tree == layout.git(["rev-parse", f"{head}^{{tree}}"]).text:
         return None
     text = message.replace("\0", "").strip() or f"work on {branch}"
     committer = configured_identity(layout) or LESSOR
     commit = layout.git(
-        ["commit-tree", tree, "-p", head],
+        [*DURABLY, "commit-tree", tree, "-p", head],
         input=labelled(text.encode(errors="replace"), label),
         env=identity(author or committer, committer=committer),
     ).text
     subject = text.partition("\n")[0]
-    layout.git(["update-ref", "-m", f"commit: {subject}", "HEAD", commit, head])
+    layout.git([*DURABLY, "update-ref", "-m", f"commit: {subject}", "HEAD", commit, head])
     return commit
 
 
@@ -83,11 +84,11 @@ def ensure_trailer(worktree: Path, *, base: str, label: str, excluding: Sequence
             continue
         written = _rewritten(content, label, renewed)
         if written != content:
-            args = ["hash-object", "-t", "commit", "-w", "--stdin"]
+            args = [*DURABLY, "hash-object", "-t", "commit", "-w", "--stdin"]
             renewed[commit] = layout.git(args, input=written).text
     if head not in renewed:
         return head
-    layout.git(["update-ref", "-m", "lessor: label", "HEAD", renewed[head], head])
+    layout.git([*DURABLY, "update-ref", "-m", "lessor: label", "HEAD", renewed[head], head])
     return renewed[head]
 
 
@@ -120,7 +121,7 @@ def _stage(layout: Layout, status: Status) -> None:
     # Two steps: git calls a tracked path below what is now a link an error, not a deletion.
     for options, names in (("--force-remove", gone), ("--add", there)):
         layout.git(
-            ["update-index", "--replace", options, "-z", "--stdin"],
+            [*DURABLY, "update-index", "--replace", options, "-z", "--stdin"],
             input=b"".join(os.fsencode(name) + b"\0" for name in names),
         )
 

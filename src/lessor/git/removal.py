@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lessor.errors import GitError, HoldsWorkError, LessorError, WorktreeError
+from lessor.git.flushing import flush_commits
 from lessor.git.inspection import Inspection, Occupants, inspect_worktree
 from lessor.git.layout import linked_layout
 from lessor.git.leaving import (
@@ -209,6 +210,7 @@ def _take_away(
         # A submodule's store names the place where it was, and git can't look at it elsewhere.
         if not any(submodule_stores(entry.git_dir)):
             last(aside)
+        flush_commits(entry.git_dir, common_dir=repo.common_dir)
         mark_begun(entry.git_dir)
     except BaseException:
         # Else the next removal, killed after its move, would be finished without a last look.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lessor.git.checkout import checked_out
-from lessor.git.command import CHECKOUT_TIMEOUT_S, failure, run_git
+from lessor.git.command import CHECKOUT_TIMEOUT_S, DURABLY, failure, run_git
 from lessor.git.identity import LESSOR, configured_identity
 from lessor.git.layout import Layout, layout_of
 from lessor.git.repository import Repository
@@ -60,7 +60,17 @@ def replay(repo: Repository, *, path: Path, head: str, base: str, onto: str) -> 
         layout.git(
             ["checkout", "--detach", "--force", "--quiet", head], timeout_s=CHECKOUT_TIMEOUT_S
         )
-        asked = [*_QUIETLY, "rebase", "--quiet", "--no-autosquash", "--onto", onto, upstream]
+        # The target will lead to them, by a reference that a power cut keeps.
+        asked = [
+            *DURABLY,
+            *_QUIETLY,
+            "rebase",
+            "--quiet",
+            "--no-autosquash",
+            "--onto",
+            onto,
+            upstream,
+        ]
         done = layout.git(asked, check=False, env=_committer(layout), timeout_s=CHECKOUT_TIMEOUT_S)
         if done.code == 0:
             commit = layout.git(["rev-parse", "HEAD"]).text
