@@ -10,6 +10,7 @@ from builders import TTL, MakeStore, Yard
 from lessor.errors import InvalidError
 from lessor.model.grant import Grant, Reach
 from lessor.model.task import NewTask
+from lessor.service.scanning import MOST_LOOKED_AT
 
 
 def test_the_highest_priority_goes_first(yard: Yard) -> None:
@@ -302,3 +303,28 @@ def test_a_backlog_of_thousands_is_submitted_and_claimed_in_batches(yard: Yard) 
     ended = yard.lessor.leases.complete([(g.holder, yard.result()) for g in grants])
     assert {e.state for e in ended} == {"succeeded"}
     assert len(yard.claim(wanted=1_000)) == 1_000
+
+
+@pytest.mark.parametrize("wanted", [2, 3])
+def test_a_batch_isnt_short_beside_however_many_wait_for_its_own_grants(
+    yard: Yard, wanted: int
+) -> None:
+    """They overlap what the batch itself gets: nothing they could be parked on is there yet."""
+    yard.add("first", scopes=("src",), priority=9)
+    many = [
+        yard.asked(f"n {n}", scopes=(f"src/{n}",), priority=5) for n in range(MOST_LOOKED_AT + 9)
+    ]
+    for start in range(0, len(many), 1_000):
+        yard.lessor.tasks.submit(many[start : start + 1_000])
+    for path in ("docs", "web"):
+        yard.add(path, scopes=(path,), priority=1)
+    request = yard.request(wanted=wanted)
+    grants = yard.lessor.leases.claim(request)
+    assert yard.titles(grants) == ["first", "docs", "web"][:wanted]
+    assert [grant.fence for grant in grants] == list(range(1, wanted + 1))
+    again = yard.lessor.leases.claim(request)
+    assert [grant.holder for grant in again] == [grant.holder for grant in grants]
+    rest = yard.claim(wanted=3)
+    assert yard.titles(rest) == ["docs", "web"][wanted - 1 :]
+    yard.complete(grants[0])
+    assert yard.claim_one().title == "n 0"

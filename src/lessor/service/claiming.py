@@ -92,7 +92,7 @@ def claim_locked(
         claim,
         place.rows,
         began=place.began,
-        keys=behind.keys if behind else frozenset(),
+        behind=behind,
         repository=place.repository,
     )
     if found.freed:

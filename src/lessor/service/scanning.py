@@ -27,17 +27,32 @@ WIDEST = 512
 MOST_LOOKED_AT = 4_096
 
 
+class Batch(NamedTuple):
+    """What was chosen of a batch in the transactions before, and where its scan ends.
+
+    Attributes:
+        chosen: the tasks, in order; each is decided anew.
+        until: where the scan began; once it came around, it ends there.
+    """
+
+    chosen: tuple[Mark, ...]
+    until: Mark
+    around: bool
+
+
 class Behind(NamedTuple):
     """Where a claim's next transaction goes on.
 
     Attributes:
         keys: of limits that others had locked; it waits for them before it looks.
         late: ended leases that others had locked; it waits for them before it begins.
+        batch: what was chosen so far of a batch that goes on: nothing of it is granted yet.
     """
 
     mark: Mark
     keys: frozenset[str] = frozenset()
     late: bool = False
+    batch: Batch | None = None
 
 
 class Found(NamedTuple):
@@ -46,7 +61,7 @@ class Found(NamedTuple):
     Attributes:
         stands: on which results that haven't landed granted tasks begin.
         now: the clock as it read after the last lock; 0 where nothing was looked at.
-        limited: whether limits are set.
+        limited: whether tasks before the last granted one were passed over, and stay unparked.
         freed: whether leases that ran out elsewhere were ended.
         behind: where to go on; None when everything was looked at, or enough was found.
     """
@@ -96,19 +111,27 @@ def scan(
     rows: list[CandidateRow],
     *,
     began: Mark,
-    keys: frozenset[str],
+    behind: Behind | None,
     repository: RepositoryRow,
 ) -> Found:
     """Decide over the ready tasks from `began` to the end, then over those before it.
 
     Args:
         rows: the first window, as it was read in the round trip that took the lock.
-        keys: of limits that an earlier transaction of this claim found locked.
+        behind: where an earlier transaction of this claim stopped.
     """
+    keys = behind.keys if behind else frozenset[str]()
     windows = _Windows(tx, claim, keys=keys, repository=repository)
     most, mark = narrow(claim), began
     around = began == START
     left = MOST_LOOKED_AT
+    if behind and behind.batch:
+        if began == behind.mark:
+            around, began = behind.batch.around, behind.batch.until
+            rows = _before(rows, began if around else None)
+            windows.choose_again(behind.batch)
+        else:
+            windows.settle_for_less()  # it began anew: what else became ready comes first
     while True:
         left -= windows.decide(rows, mark=mark)
         if windows.has_enough() or (around and len(rows) < most):
@@ -118,7 +141,7 @@ def scan(
         else:
             mark, most = (rows[-1].rank, rows[-1].task_id + 1), WIDEST
         if left <= 0:
-            return windows.cut(mark)
+            return windows.cut(mark, began=began, around=around)
         rows = windows.read(mark=mark, most=most, until=began if around else None)
 
 
@@ -142,15 +165,26 @@ class _Windows:
         self._limited = False
         self._freed = False
         self._busy: Behind | None = None
+        self._goes_on = True
+        self._chosen_before = False
         self._now = 0
+
+    def choose_again(self, batch: Batch) -> None:
+        """Decide anew over what earlier transactions chose of the batch: it may be gone, or held."""
+        calls = [candidates(self._claim, mark=mark, most=1) for mark in batch.chosen]
+        found = [CandidateRow._make(row) for rows in self._tx.batch(*calls) for row in rows]
+        chosen = set(batch.chosen)
+        self._chosen_before = True
+        self.decide([row for row in found if (row.rank, row.task_id) in chosen], mark=START)
+
+    def settle_for_less(self) -> None:
+        """Let the batch be granted as it is, where it can't be looked for in this transaction alone."""
+        self._goes_on = False
 
     def read(self, *, mark: Mark, most: int, until: Mark | None) -> list[CandidateRow]:
         """The window from `mark` on, and before `until`."""
         name, asked = candidates(self._claim, mark=mark, most=most, full=sorted(self._full))
-        rows = [CandidateRow._make(row) for row in self._tx.rows(name, **asked)]
-        if until is None or until == START:
-            return rows
-        return [row for row in rows if (row.rank, row.task_id) < until]
+        return _before([CandidateRow._make(row) for row in self._tx.rows(name, **asked)], until)
 
     def decide(self, rows: Sequence[CandidateRow], *, mark: Mark) -> int:
         """Let the model decide over a window, and how many tasks it parks.
@@ -190,24 +224,31 @@ class _Windows:
     def found(self) -> Found:
         """Everything, as it is to be written."""
         behind = None if self._grants else self._busy
+        if self._chosen_before and not self._grants:
+            behind = behind or Behind(START)  # others took it all: what waited for it may be free
         return self._found(self._grants, self._parks, behind)
 
-    def cut(self, mark: Mark) -> Found:
+    def cut(self, mark: Mark, *, began: Mark, around: bool) -> Found:
         """As it is to be written where `mark` was reached: what is parked is, and nothing is granted yet.
 
-        A batch for which more tasks wait than for others is granted as it is: without it they can't
-        be parked, and would be met again.
+        Tasks that wait for the batch itself can't be parked before it is granted, and would be met
+        again: where they are more than the others, the next transaction goes on behind them.
         """
         waits = [park for park in self._parks if park.behind is None]
-        if self._grants and 2 * len(waits) < len(self._parks):
-            return self.found()
-        first = min(((g.rank, g.task) for g in self._grants), default=mark)
         keys = self._keys if self._busy is None else self._busy.keys
+        if self._grants and 2 * len(waits) < len(self._parks):
+            if not self._goes_on:
+                return self.found()
+            chosen = tuple((grant.rank, grant.task) for grant in self._grants)
+            batch = Batch(chosen, until=began, around=around)
+            return self._found([], waits, Behind(mark, keys, batch=batch))
+        first = min(((g.rank, g.task) for g in self._grants), default=mark)
         return self._found([], waits, Behind(first if self._grants else mark, keys))
 
     def _found(self, grants: list[Candidate], parks: list[Park], behind: Behind | None) -> Found:
         stands = self._stands if grants else {}
-        return Found(grants, parks, stands, self._now, self._limited, self._freed, behind)
+        limited = self._limited or self._chosen_before  # some before the last granted aren't parked
+        return Found(grants, parks, stands, self._now, limited, self._freed, behind)
 
     def _limits(self, rows: Sequence[CandidateRow], *, mark: Mark) -> Limits:
         if not rows[0].limited:
@@ -220,6 +261,12 @@ class _Windows:
             at = next(((r.rank, r.task_id) for r in rows if r.limit_key in limits.busy), mark)
             self._busy = Behind(at, self._keys | limits.busy)
         return limits
+
+
+def _before(rows: list[CandidateRow], until: Mark | None) -> list[CandidateRow]:
+    if until is None or until == START:
+        return rows
+    return [row for row in rows if (row.rank, row.task_id) < until]
 
 
 def _candidate(row: CandidateRow, shadows: tuple[Shadow, ...]) -> Candidate:
