@@ -111,9 +111,14 @@ def test_hooks_refuse_the_late_pushes(person: Person, shop: Path, origin: Path) 
 
 
 def test_a_plain_remote_takes_the_late_push_and_the_drill_names_what_changes_that(
-    person: Person, shop: Path, origin: Path
+    person: Person, shop: Path, origin: Path, tmp_path: Path
 ) -> None:
-    git(shop, "remote", "set-url", "origin", f"file://{origin}")  # reached by their configuration
+    ssh = tmp_path / "ssh"  # reached as their own configuration says
+    ssh.write_text('#!/bin/sh\nfor last; do :; done\nexec sh -c "$last"\n')
+    ssh.chmod(0o755)
+    git(shop, "config", "core.sshCommand", str(ssh))
+    git(shop, "config", "ssh.variant", "simple")
+    git(shop, "remote", "set-url", "origin", f"server:{origin}")
     before = state_of(shop)
     said = person.run("drill", "--remote")
     assert said.code == 1

@@ -29,6 +29,7 @@ from lessor.model.retry import RetryPolicy
 from lessor.model.worker import NewWorker
 from lessor.publish.claiming import claim_ready
 from lessor.publish.pushing import Errand, publish
+from lessor.publish.recovering import recover_one
 
 REMOTE = "origin"
 
@@ -40,6 +41,7 @@ class Orders:
     Attributes:
         pushes: how many it tries.
         hooked: the remote has hooks: a late push is sent as plain `git push --force`, too.
+        hasty: what became of a push is decided at once, also where nothing would refuse it.
     """
 
     number: int
@@ -53,6 +55,7 @@ class Orders:
     until_ms: int
     ttl_ms: int
     hooked: bool
+    hasty: bool
 
 
 class Player:
@@ -87,6 +90,9 @@ class Player:
             ttl_ms=self._orders.ttl_ms,
         )
         try:
+            for intent in self._lessor.intents.unsettled(self._orders.repository):
+                if self._orders.hasty:
+                    recover_one(self._lessor, self._repo.root, intent, under_way_ms=0)
             grants = claim_ready(
                 self._lessor,
                 self._repo.root,

@@ -82,6 +82,7 @@ def race(folder: Path, way: str, *, pushes: int, seed: int, seconds: float) -> F
                 until_ms=now_ms() + int(seconds * 1_000),
                 ttl_ms=TTL_MS,
                 hooked=way == HOOKS,
+                hasty=way not in WAYS,
             ),
             folder,
         )

@@ -20,7 +20,7 @@ from lessor.errors import (
 )
 from lessor.git.fence import ask_fence, fence_ref
 from lessor.model.grant import Grant
-from lessor.model.intent import Outcome
+from lessor.model.intent import UNDER_WAY_MS, Outcome
 
 
 class Paused:
@@ -278,3 +278,56 @@ def test_the_next_claim_settles_a_push_whose_holder_was_asking(site: Site, *, la
     assert (current.task, current.epoch) == (grant.task, 2)
     assert outcomes(site, grant) == [Outcome.DONE if landed else Outcome.FAILED]
     assert site.fences() == [current.lease]
+
+
+def unfenced(site: Site) -> None:
+    site.lessor.registry.set_fence_remote(site.yard.repository.id, None)
+
+
+def test_a_push_that_may_be_under_way_is_not_taken_for_one_that_didnt_land(
+    site: Site, tmp_path: Path
+) -> None:
+    """Nothing there would refuse it: its task and its paths wait, and it lands."""
+    unfenced(site)
+    late = site.holding("src")
+    commit = site.commit("late")
+    other = site.yard.add("overlaps", scopes=["src/app"])
+    paused = Paused(site, late, commit, tmp_path)
+    site.lapse()
+    assert site.claim(wanted=5) == []
+    assert "may still be under way" in site.lessor.tasks.why(late.task).sentence
+    assert "may still be under way" in site.lessor.tasks.why(other.task).sentence
+    assert outcomes(site, late) == [None]
+    paused.resume()
+    assert isinstance(paused.refusal, LeaseLostError)
+    assert [grant.task for grant in site.claim(wanted=1)] == [late.task]
+    assert (site.tip(late), outcomes(site, late)) == (commit, [Outcome.DONE])
+
+
+def test_a_push_that_has_had_its_time_counts_as_the_remote_has_it_and_that_is_said(
+    site: Site, tmp_path: Path
+) -> None:
+    unfenced(site)
+    late = site.holding("src")
+    paused = Paused(site, late, site.commit("late"), tmp_path)
+    site.yard.store.advance(UNDER_WAY_MS)
+    (current,) = site.claim(task=late.task)
+    (intent,) = site.lessor.intents.of_task(late.task)
+    assert intent.outcome is Outcome.FAILED
+    assert "nothing there would refuse it" in intent.response
+    paused.resume()
+    with pytest.raises(ConflictError):
+        site.push(current, site.commit("newer"))
+
+
+def test_a_holder_whose_remote_never_answered_is_told_that_nobody_knows(site: Site) -> None:
+    """It may still come, as nothing would refuse it; the next push decides."""
+    unfenced(site)
+    grant, commit = site.holding("src"), site.commit()
+    once = site.bare / "once"
+    site.hook(site.bare, "pre-receive", f"test -e {once} || {{ touch {once}; kill -9 $PPID; }}")
+    with pytest.raises(OutcomeUnknownError, match="would still take it"):
+        site.push(grant, commit)
+    assert outcomes(site, grant) == [None]
+    assert site.push(grant, commit).moved
+    assert outcomes(site, grant) == [Outcome.FAILED, Outcome.DONE]

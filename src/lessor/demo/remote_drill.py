@@ -27,11 +27,13 @@ from lessor.git.push import Fate
 from lessor.git.repository import Repository
 from lessor.ids import new_request_id, new_token
 from lessor.model.grant import ClaimRequest, Grant
+from lessor.model.intent import UNDER_WAY_MS
+from lessor.model.lease import MINUTE
 from lessor.model.task import NewTask
 from lessor.model.worker import NewWorker
 from lessor.publish.claiming import claim_ready
 from lessor.publish.fencing import close_ended
-from lessor.publish.pushing import Errand, publish
+from lessor.publish.pushing import REFUSED, Errand, publish
 from lessor.publish.recovering import recover_one
 from lessor.runner.proctable import process_row
 from lessor.service.lessor import Lessor
@@ -87,6 +89,7 @@ class RemoteDrill:
         self._remote = remote
         self._failed = 0
         self._late: list[bool] = []
+        self._fenced = lessor.registry.repository(repository).fence_remote is not None
         self._hooked: bool | None = None
         self._told = True
         self._leases: list[str] = []
@@ -112,10 +115,7 @@ class RemoteDrill:
                 try:
                     self._try(scratch, task)
                     refused = all(self._late) if self._late else None
-                    fenced = self._lessor.registry.repository(self._repository).fence_remote
-                    protection = see_protection(
-                        scratch, fenced=fenced is not None, hooked=self._hooked
-                    )
+                    protection = see_protection(scratch, fenced=self._fenced, hooked=self._hooked)
                     return Verdict(
                         refused=refused,
                         passed=not self._failed and len(self._late) == _ROUNDS,
@@ -169,7 +169,7 @@ class RemoteDrill:
             The commit that the worker's first result goes on from.
         """
         pushed = scratch.push_plainly(begin)
-        self._hooked = any("lessor: refused:" in line for line in pushed.said)
+        self._hooked = any(REFUSED in line for line in pushed.said)
         if self._hooked:
             self._step("a plain `git push` to its branch is refused", passed=True)
         elif pushed.fate(scratch.ref) is Fate.MOVED:
@@ -212,6 +212,10 @@ class RemoteDrill:
         git = self._paused(scratch, worker, late)
         if git is None:
             return None
+        if not (self._fenced or self._hooked):
+            minutes = UNDER_WAY_MS // MINUTE
+            text = f"a claim would wait {minutes} m for such a push; the drill doesn't"
+            self._step(text, passed=None)
         grant = self._recover(scratch, task)
         passed = grant is not None and grant.epoch == claimed["epoch"] + 1
         passed = passed and grant is not None and grant.fence > claimed["fence"]
@@ -297,7 +301,7 @@ class RemoteDrill:
     def _settle(self, scratch: Scratch, task: str) -> None:
         for intent in self._lessor.intents.of_task(task):
             if intent.outcome is None and intent.over:
-                recover_one(self._lessor, scratch.cwd, intent)
+                recover_one(self._lessor, scratch.cwd, intent, under_way_ms=0)
 
     def _push_newer(self, scratch: Scratch, grant: Grant, newer: str) -> bool:
         errand = Errand(
@@ -373,7 +377,7 @@ class RemoteDrill:
 
 def _reason(said: list[str]) -> str:
     """Why a remote refused: Lessor's hooks in their words, else git's own for the reference at fault."""
-    hooks = [line.partition("lessor: ")[2] for line in said if "lessor: refused:" in line]
+    hooks = [line.partition("lessor: ")[2] for line in said if REFUSED in line]
     locks = [line.partition("error: ")[2] for line in said if "cannot lock ref" in line]
     locks = [line.partition("': ")[0] + "'" for line in locks if line.startswith("cannot lock")]
     refused = [line.split("\t")[-1] for line in said if line.startswith("!")]

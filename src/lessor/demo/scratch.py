@@ -16,6 +16,7 @@ from lessor.git.command import run_git
 from lessor.git.identity import LESSOR, identity
 from lessor.git.push import ASK_TIMEOUT_S, Pushed, RefChange, push, remote_tips, tips_below
 from lessor.git.refs import BRANCHES, OWN
+from lessor.git.remote import place_of
 from lessor.git.repository import Repository, find_repository
 
 TRIALS = f"{OWN}/trial/"
@@ -150,13 +151,11 @@ def _reach(own: Path, theirs: Repository, remote: str) -> Path | None:
 
     A path counts from where git runs, so that of a remote on this machine only the place is told.
     """
-    asked = run_git(["remote", "get-url", "--push", remote], cwd=theirs.root, check=False)
-    url = asked.text if asked.code == 0 else remote
-    place = theirs.root / url
-    if place.is_dir():
-        if asked.code == 0:
-            run_git(["config", f"remote.{remote}.url", str(place.resolve())], cwd=own)
-        return place.resolve()
+    place = place_of(theirs.root, remote)
+    if place is not None:
+        if remote in theirs.git(["remote"]).lines:
+            run_git(["config", f"remote.{remote}.url", str(place)], cwd=own)
+        return place
     made, config = (own / "config").read_bytes(), str(theirs.common_dir / "config")
     (own / "config").unlink()
     where = ["config", "--file", str(own / "config")]

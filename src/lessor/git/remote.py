@@ -1,9 +1,12 @@
-"""One name for one remote, however its URL is written."""
+"""One name for one remote, however its URL is written, and its place on this machine."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from urllib.parse import urlsplit
+
+from lessor.git.command import run_git
 
 _DEFAULT_PORTS = {"ssh": 22, "https": 443, "http": 80, "git": 9418}
 _SYNONYMS = {"git+ssh": "ssh", "ssh+git": "ssh", "git+https": "https", "git+http": "http"}
@@ -28,6 +31,18 @@ def canonical_remote(url: str) -> str | None:
         host, path = (match[1], match[2]) if match else ("", "")
     path = path.strip("/").removesuffix(".git").rstrip("/")
     return f"{host.lower()}/{path}" if host and path else None
+
+
+def place_of(cwd: Path, remote: str) -> Path | None:
+    """The directory of a remote that is on this machine, as a push from `cwd` reaches it; else None.
+
+    Raises:
+        GitError: git can't be asked.
+    """
+    asked = run_git(["remote", "get-url", "--push", remote], cwd=cwd, check=False)
+    url = asked.text if asked.code == 0 else remote
+    place = cwd / url.removeprefix("file://")
+    return place.resolve() if place.is_dir() else None
 
 
 def _from_url(text: str) -> tuple[str, str]:

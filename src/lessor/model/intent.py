@@ -10,7 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from lessor.model.lease import LeaseEnd
+from lessor.model.lease import MINUTE, LeaseEnd
+
+UNDER_WAY_MS = 15 * MINUTE
+"""How long after its announcement a push that nothing would refuse may still be under way.
+
+Lessor's own git is stopped by then; one whose process was itself stopped may come even later.
+"""
 
 
 class IntentKind(StrEnum):
@@ -57,6 +63,7 @@ class Intent:
         over: whether its lease has ended.
         live: whether its lease was live when this was read.
         end: why its lease ended, where it did.
+        age_ms: how long ago it was announced, by the store's clock.
     """
 
     id: int
@@ -72,15 +79,19 @@ class Intent:
     over: bool
     live: bool
     end: LeaseEnd | None
+    age_ms: int
 
 
-def outcome_of(publish: Publish, *, fence: str | None, tip: str | None) -> Outcome:
-    """What became of a publish, read after the remote was fenced.
+def outcome_of(
+    publish: Publish, *, fence: str | None, tip: str | None, shut: bool
+) -> Outcome | None:
+    """What became of a publish, read after the remote was fenced; None where nobody can know yet.
 
     Args:
         fence: the value that the fence reference was found at; None where it was gone, or there is
             none.
         tip: what the published reference is at the remote; None where it isn't there.
+        shut: whether what is still under way is refused by now, or has had its time.
 
     The fence reference moves with the published one or not at all, so that its value alone tells.
     """
@@ -88,4 +99,6 @@ def outcome_of(publish: Publish, *, fence: str | None, tip: str | None) -> Outco
         return Outcome.FAILED if fence == publish.fence else Outcome.DONE
     if tip == publish.new:
         return Outcome.DONE
-    return Outcome.FAILED if tip == publish.old else Outcome.CONFLICT
+    if tip != publish.old:
+        return Outcome.CONFLICT
+    return Outcome.FAILED if shut else None

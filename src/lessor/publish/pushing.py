@@ -32,6 +32,9 @@ _ANCESTOR, _NOT_ANCESTOR = 0, 1
 _HEAD = "HEAD"
 _MOST_LISTED = 5
 
+REFUSED = "lessor: refused:"
+"""What Lessor's hooks begin a refusal with."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
@@ -176,7 +179,9 @@ def _settled(
 ) -> Published:
     fates = set(pushed.fates.values())
     if Fate.UNKNOWN in fates:
-        outcome = _find_out(lessor, holder, errand, intent)
+        # What hooks refuse under git's lock ends without an answer for each reference, but not unsaid.
+        shut = wish.fence is not None or any(REFUSED in line for line in pushed.said)
+        outcome = _find_out(lessor, holder, errand, intent, shut=shut)
     elif fates & {Fate.STALE, Fate.REFUSED}:
         outcome = Outcome.FAILED
         _settle_refused(lessor, holder, errand, intent, pushed)
@@ -215,11 +220,17 @@ def _settle_refused(
         ) from lost
 
 
-def _find_out(lessor: Lessor, holder: Holder, errand: Errand, intent: int) -> Outcome:
-    """What became of the holder's own push, asked of the remote now; it is settled by that."""
+def _find_out(
+    lessor: Lessor, holder: Holder, errand: Errand, intent: int, *, shut: bool
+) -> Outcome:
+    """What became of the holder's own push, asked of the remote now; it is settled by that.
+
+    Args:
+        shut: as in `outcome_of`.
+    """
     found = next(i for i in lessor.intents.of_task(holder.task) if i.id == intent)
     try:
-        return _resolve(lessor, holder, errand.cwd, found)
+        return _resolve(lessor, holder, errand.cwd, found, shut=shut)
     except GitError as silent:
         raise OutcomeUnknownError(
             f"Nobody knows whether {errand.remote} took the push: {silent.message}",
@@ -233,23 +244,25 @@ def _settle_last(lessor: Lessor, holder: Holder, errand: Errand) -> None:
     """Ask what became of an earlier push of this lease that was cut short."""
     for intent in lessor.intents.of_task(holder.task):
         if intent.lease == holder.lease and intent.outcome is None:
-            _find_out(lessor, holder, errand, intent.id)
+            # Of two pushes that begin at one commit the remote takes one: the next decides.
+            _find_out(lessor, holder, errand, intent.id, shut=True)
 
 
-def _resolve(lessor: Lessor, holder: Holder, cwd: Path, intent: Intent) -> Outcome:
+def _resolve(lessor: Lessor, holder: Holder, cwd: Path, intent: Intent, *, shut: bool) -> Outcome:
     """Fence, read and settle: the fence moves on, so that what is still under way can't land."""
     wish = intent.publish
     values = [value for value in (wish.fence, wish.next_fence) if value is not None]
     found, moved = ask_fence(cwd, wish.remote, fence_ref(holder.lease), values)
     tip = remote_tips(cwd, wish.remote, wish.ref).get(wish.ref)
-    outcome = outcome_of(wish, fence=found, tip=tip)
-    lessor.intents.settle(
-        holder,
-        intent.id,
-        outcome,
-        response="asked later",
-        fence=moved,
-    )
+    outcome = outcome_of(wish, fence=found, tip=tip, shut=shut)
+    if outcome is None:
+        if not lessor.leases.watch(holder).live:
+            raise LeaseLostError(
+                f"The lease is over, and nobody knows yet whether {wish.remote} took the push.",
+                next_step="Stop, and keep your work.",
+            )
+        raise GitError("it gave no answer, doesn't have it so far, and would still take it.")
+    lessor.intents.settle(holder, intent.id, outcome, response="asked later", fence=moved)
     return outcome
 
 

@@ -214,6 +214,7 @@ class Intents:
             over=row.ended_ms is not None,
             live=is_live(now=row.now, expires_ms=row.expires_ms, ended_ms=row.ended_ms),
             end=LeaseEnd(row.end_reason) if row.end_reason else None,
+            age_ms=row.now - row.announced_ms,
         )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from lessor.errors import NotFoundError
-from lessor.model.lease import LeaseKind
+from lessor.model.intent import UNDER_WAY_MS
+from lessor.model.lease import MINUTE, LeaseKind
 from lessor.model.lifecycle import TaskState, is_terminal
 from lessor.model.scope import Scope, conflicts
 from lessor.model.waiting import Cause, Why
@@ -103,10 +104,19 @@ def _publishing(
     store: Store, naming: Naming, wait: WaitRow, task: TaskRow, *, whose: int, what: str
 ) -> Why | None:
     """The answer where nobody knows yet what became of a push of the task `whose`."""
-    intents = (IntentRow._make(row) for row in store.read("task_intents", task_id=whose))
-    if all(intent.settled_ms is not None for intent in intents):
+    rows = (IntentRow._make(row) for row in store.read("task_intents", task_id=whose))
+    unsettled = [row for row in rows if row.settled_ms is None]
+    if not unsettled:
         return None
     sentence = f"waits until the remote was asked what became of {what}."
+    left = unsettled[0].announced_ms + UNDER_WAY_MS - unsettled[0].now
+    if unpack(unsettled[0].facts)["fence"] is None and left > 0:
+        # Whether hooks are there, which settle it at once, only a clone can see.
+        minutes = -(-left // MINUTE)
+        sentence = (
+            f"waits until it is known what became of {what}: the remote isn't fenced, and for "
+            f"{minutes} m more it may still be under way."
+        )
     step = "lessor sweep-stale"
     return _answer(naming, wait, task, Cause.LEASE, sentence, next_step=step)
 
