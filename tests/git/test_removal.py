@@ -413,10 +413,38 @@ def test_one_that_changes_while_it_is_saved_stays(discard, repo: Repository, wor
         (place / "log").write_text("2")
         return found
 
-    with pytest.raises(HoldsWorkError, match="changed while it was saved"):
+    with pytest.raises(HoldsWorkError, match="changed while it was saved or looked at"):
         discard(save)
     assert (worktree / "log").read_text() == "2"
     assert is_lessors(repo, worktree)
+
+
+def test_one_with_a_submodule_is_saved_and_goes(submodule: str, discard, worktree: Path, git: Git):
+    git(worktree, "submodule", "update", "-q", "--init")
+    git(worktree / submodule, "commit", "-q", "--allow-empty", "-m", "only here")
+    saved = discard()
+    assert saved.archive is not None
+    assert not worktree.exists()
+
+
+@pytest.mark.parametrize("place", ["late.txt", "parts/late.txt", "its store"])
+def test_one_with_a_submodule_that_changes_while_it_is_saved_stays(
+    submodule: str, repo: Repository, worktree: Path, git: Git, place: str
+):
+    """Git can't look at a submodule elsewhere; what changed, the files themselves say."""
+    git(worktree, "submodule", "update", "-q", "--init")
+
+    def save(path: Path) -> Salvage:
+        if place == "its store":
+            git(path / submodule, "commit", "-q", "--allow-empty", "-m", "late")
+        else:
+            (path / place).write_text("late")
+        return Salvage(ref=None, commit=None, archive=None, files=())
+
+    with pytest.raises(HoldsWorkError, match="changed while"):
+        discard_worktree(repo, worktree, save=save, occupants=nobody)
+    assert (worktree / submodule / "part").exists()
+    assert git(worktree / submodule, "log", "-1", "--format=%s") in {"late", "part"}
 
 
 def test_one_that_cannot_be_saved_stays(discard, worktree: Path):

@@ -8,6 +8,7 @@ tell the next removal how far an interrupted one got.
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 from lessor.errors import GitError, WorktreeError
@@ -104,14 +105,32 @@ def changed_since_begun(git_dir: Path, aside: Path) -> list[str]:
     Raises:
         OSError: It can't be looked at.
     """
-    begun = (git_dir / _MARK).stat().st_ctime_ns
+    return changed_after((git_dir / _MARK).stat().st_ctime_ns, aside)
+
+
+def file_time_ns(directory: Path) -> int:
+    """The time by which files of the directory's disk are dated, now; in nanoseconds.
+
+    Raises:
+        OSError: Nothing can be written there.
+    """
+    with tempfile.TemporaryFile(dir=directory) as file:
+        return os.fstat(file.fileno()).st_ctime_ns
+
+
+def changed_after(time_ns: int, top: Path) -> list[str]:
+    """Files below `top` that somebody wrote or moved there after a time, but for its `.git` file.
+
+    Raises:
+        OSError: It can't be looked at.
+    """
     found: list[str] = []
-    for directory, _, files in os.walk(aside, onerror=_refuse):
+    for directory, _, files in os.walk(top, onerror=_refuse):
         for name in files:
             path = Path(directory, name)
             # What is moved here keeps the time of its bytes, and not that of its entry.
-            if path != aside / ".git" and path.lstat().st_ctime_ns > begun:
-                found.append(path.relative_to(aside).as_posix())
+            if path != top / ".git" and path.lstat().st_ctime_ns > time_ns:
+                found.append(path.relative_to(top).as_posix())
     return sorted(found)
 
 

@@ -7,7 +7,7 @@ deleted by `git worktree remove`; where git refuses or stops halfway, what is le
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from lessor.errors import GitError, HoldsWorkError, LessorError, WorktreeError
@@ -15,8 +15,10 @@ from lessor.git.flushing import flush_commits
 from lessor.git.inspection import Inspection, Occupants, inspect_worktree
 from lessor.git.layout import linked_layout
 from lessor.git.leaving import (
+    changed_after,
     changed_since_begun,
     delete,
+    file_time_ns,
     has_begun,
     is_leaving,
     leaving_path,
@@ -69,8 +71,13 @@ def remove_worktree(
         if verdict.path != entry.path:
             raise HoldsWorkError(f"{entry.path} stays: another one was judged.", path=str(path))
         _refuse_work(entry.path, verdict)
+        since_ns = file_time_ns(entry.git_dir)
         _refuse_work(entry.path, look(entry.path))
-        _take_away(repo, entry, occupants, last=lambda aside: _refuse_work(entry.path, look(aside)))
+
+        def last(aside: Path) -> None:
+            _refuse_work(entry.path, look(aside))
+
+        _take_away(repo, entry, occupants, since_ns=since_ns, last=last)
 
 
 def discard_worktree(
@@ -95,17 +102,14 @@ def discard_worktree(
         entry = find_linked(repo, path)
         _refuse_removal(repo, entry)
         _refuse_occupied(entry.path, occupants)
+        since_ns = file_time_ns(entry.git_dir)
         saved = save(entry.path)
 
         def last(aside: Path) -> None:
             if save(aside) != saved:
-                raise HoldsWorkError(
-                    f"{entry.path} stays: it changed while it was saved.",
-                    next_step="Find out who writes there, then try again.",
-                    path=str(entry.path),
-                )
+                raise _changed(entry.path)
 
-        _take_away(repo, entry, occupants, last=last)
+        _take_away(repo, entry, occupants, since_ns=since_ns, last=last)
         return saved
 
 
@@ -201,14 +205,23 @@ def _refuse_removal(repo: Repository, entry: Worktree) -> None:
 
 
 def _take_away(
-    repo: Repository, entry: Worktree, occupants: Occupants, *, last: Callable[[Path], None]
+    repo: Repository,
+    entry: Worktree,
+    occupants: Occupants,
+    *,
+    since_ns: int,
+    last: Callable[[Path], None],
 ) -> None:
+    """Move it aside, look once more, and delete it; `since_ns` is when the look before began."""
     _refuse_undeletable(entry.path)
     aside = move_aside(repo, entry)
     try:
         _refuse_occupied(aside, occupants)
-        # A submodule's store names the place where it was, and git can't look at it elsewhere.
-        if not any(submodule_stores(entry.git_dir)):
+        stores = list(submodule_stores(entry.git_dir))
+        if stores:
+            # They name the place where they were, and git can't look at them elsewhere.
+            _refuse_changed(entry.path, (aside, *stores), since_ns=since_ns)
+        else:
             last(aside)
         flush_commits(entry.git_dir, common_dir=repo.common_dir)
         mark_begun(entry.git_dir)
@@ -218,6 +231,19 @@ def _take_away(
         move_back(repo, entry.git_dir, aside)
         raise
     _delete(repo, entry.git_dir, aside)
+
+
+def _refuse_changed(path: Path, tops: Sequence[Path], *, since_ns: int) -> None:
+    if any(changed_after(since_ns, top) for top in tops):
+        raise _changed(path)
+
+
+def _changed(path: Path) -> HoldsWorkError:
+    return HoldsWorkError(
+        f"{path} stays: it changed while it was saved or looked at.",
+        next_step="Find out who writes there, then try again.",
+        path=str(path),
+    )
 
 
 def _delete(repo: Repository, git_dir: Path, aside: Path) -> None:
