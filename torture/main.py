@@ -62,8 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(asked: argparse.Namespace, place: Place, rng: Random, seed: int) -> bool:
     clock = SystemClock()
     nemesis = Nemesis(place, rng, workers=asked.workers, ttl_ms=asked.ttl)
-    began = clock.boottime_ms()
-    next_line = began + PROGRESS_MS
+
+    began = next_line = 0
 
     def tell() -> None:
         nonlocal next_line
@@ -75,6 +75,9 @@ def _run(asked: argparse.Namespace, place: Place, rng: Random, seed: int) -> boo
             )
 
     try:
+        nemesis.await_workers()
+        began = clock.boottime_ms()
+        next_line = began + PROGRESS_MS
         nemesis.run(began + asked.seconds * 1000, tell)
         nemesis.calm()
     finally:

@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TICK_MS = 20
 BLOW_EVERY_MS = 1_000
 FAILOVER_EVERY_MS = 20_000
+LONGEST_START_MS = 60_000
 LONGEST_STOP_MS = 45_000
 CALM_MS = 2_000
 """Between two faults of the way to the store: one after the other is to be survived, all at once isn't."""
@@ -39,7 +40,7 @@ WEIGHTS = {
     "midcall": 4,
     "net": 5,
     "partition": 3,
-    "git": 1,
+    "git": 2,
     "full": 1,
     "clock": 2,
 }
@@ -85,6 +86,16 @@ class Nemesis:
         self._failing: threading.Thread | None = None
         self._running = [self._start(n) for n in range(workers)]
         self._spared = [self._start(n, spared=True) for n in range(SPARED)]
+
+    def await_workers(self) -> None:
+        """Return once all of them work: on a busy machine starting takes as long as a short run."""
+        latest = self._clock.boottime_ms() + LONGEST_START_MS
+        for one in [*self._running, *self._spared]:
+            log = self.place.logs / f"{one.name}.jsonl"
+            while not (log.exists() and b'"ready"' in log.read_bytes()[:2000]):
+                if self._clock.boottime_ms() > latest or one.process.poll() is not None:
+                    raise RuntimeError(f"{one.name} didn't begin: {one.errors.read_text()[-600:]}")
+                self._clock.wait(TICK_MS)
 
     def run(self, until_ms: int, tell: Callable[[], None]) -> None:
         """Strike until the boot clock says so; `tell` is called at each tick."""
@@ -139,7 +150,7 @@ class Nemesis:
             agent=f"spared-{place}" if spared else f"agent-{place}",
             ttl_ms=self._ttl_ms,
             careless=not spared and self._rng.random() < 0.4,
-            spared=spared,
+            spared="" if not spared else "fenced" if place and self._fenced else "plain",
             plain=self._plain,
             fenced=self._fenced,
             clone=str(self.place.state / f"clone-{place}{'-spared' if spared else ''}"),
@@ -255,12 +266,13 @@ class Nemesis:
         if remote is None or self._slow:
             return
         since, self._slow = boottime_ns(), True
-        remote.slow(self._time(0.2, 1.3) / 1000)
+        each_ms = self._time(0.2, 1.3)
+        remote.slow(each_ms / 1000)
 
         def end() -> None:
             remote.slow(0)
             self._slow = False
-            self._note("git slow", since=since)
+            self._note("git slow", since=since, for_ns=each_ms * 1_000_000)  # who waits still waits
 
         self._in(self._time(0.3, 1.2), end)
 

@@ -59,7 +59,8 @@ class Orders:
         fenced: the one that is fenced at a remote; empty without git.
         clone: where the worker keeps its clone of it.
         remote: what it is cloned from.
-        spared: it is never stopped or killed, works quickly and looks everywhere: who claims what others lost.
+        spared: where it claims what others lost ("plain" or "fenced"): it works quickly, and is never stopped
+            or killed. A slow remote keeps only one of them.
         clock: a file that says how far the wall clock is ahead; empty for the machine's own.
     """
 
@@ -73,7 +74,7 @@ class Orders:
     fenced: str = ""
     clone: str = ""
     remote: str = ""
-    spared: bool = False
+    spared: str = ""
     clock: str = ""
 
 
@@ -92,6 +93,7 @@ class Worker:
         self.log = Log(Path(orders.log), begin=orders.agent, careless=orders.careless)
         self.lessor = self._connected()
         self.worker = self._registered()
+        self.log.note(ready=True)
         self.clone: Clone | None = None
 
     def work(self) -> None:
@@ -116,7 +118,7 @@ class Worker:
             self._end(held)
         elif held.grant.repository and self.rng.random() < 0.04:
             self._widen(held)
-        elif held.grant.repository == self.orders.fenced and self.rng.random() < 0.25:
+        elif held.grant.repository == self.orders.fenced and self.rng.random() < 0.5:
             self._push(held)
 
     def _may(self, held: Held) -> bool:
@@ -132,7 +134,10 @@ class Worker:
         if self.orders.fenced:
             places.append(self.orders.fenced)
         if self.orders.spared:
-            for place in dict.fromkeys(places):
+            fenced = self.orders.spared == "fenced"
+            for place in (
+                [self.orders.fenced] if fenced else [self.orders.plain, Reach.NO_REPOSITORY]
+            ):
                 self._claim(place)
             return None
         place = self.rng.choice(places)
