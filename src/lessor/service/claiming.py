@@ -6,7 +6,8 @@ let the model decide, write.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from lessor.errors import NotFoundError
@@ -39,7 +40,7 @@ from lessor.service.scanning import (
 )
 from lessor.service.shadows import put_stands
 from lessor.service.wish import Claim
-from lessor.store import Call, RetryRule, Row, Transaction
+from lessor.store import TRIES, Call, RetryRule, Row, Transaction
 
 NOWHERE = RepositoryRow(0, 0, 0, 0, 0, 1, Unlanded.IGNORE)
 """What a claim of tasks without a repository goes by."""
@@ -87,7 +88,8 @@ def claim_locked(
     if not patient and not tx.rows("lock_repository_or_skip", repository_id=claim.repository):
         return None
     place = _enter(tx, claim, marks, behind=behind)
-    found = scan(
+    look = partial(
+        scan,
         tx,
         claim,
         place.rows,
@@ -95,6 +97,9 @@ def claim_locked(
         behind=behind,
         repository=place.repository,
     )
+    found = look()
+    if marks.used and not claim.repository:
+        found = _untaken(tx, found, place.rows, look)
     if found.freed:
         marks.forget()
     granted = _write(tx, claim, place, found)
@@ -108,6 +113,39 @@ def claim_locked(
     here = claim.repository
     late = here and tx.rows("left_ended", repository_id=here)
     return Claimed([], Behind(START, late=True) if late else None)
+
+
+def _untaken(
+    tx: Transaction, found: Found, rows: Sequence[CandidateRow], look: Callable[..., Found]
+) -> Found:
+    """What nobody else is about to take, with its tasks locked; else `found`, which is waited for.
+
+    Locked one by one, the first ones would be gone by then, too: where no limit chooses among them,
+    as many as are wanted are locked out of the whole window. A task's own hold is locked before the
+    task, in the write.
+    """
+    first, taken, held = found, frozenset[int](), frozenset[int]()
+    for _ in range(TRIES):
+        if not found.grants:
+            break
+        wanted = {
+            grant.task: (grant.rank, grant.task) for grant in found.grants if not grant.has_own
+        }
+        if held >= wanted.keys():
+            return found
+        window = (
+            [] if found.limited else [r for r in rows if r.task_id not in taken and not r.has_own]
+        )
+        offered = wanted | {row.task_id: (row.rank, row.task_id) for row in window}
+        asked = {"tasks": pack(sorted(offered)), "most": len(wanted)}
+        got = [row[0] for row in tx.rows("lock_untaken", **asked)]
+        held |= set(got)
+        if held >= wanted.keys():
+            return found
+        last = offered[got[-1]] if len(got) == len(wanted) else max(offered.values())
+        taken |= {task for task, at in offered.items() if task not in held and at <= last}
+        found = look(taken=taken)
+    return first
 
 
 def _note(marks: Marks, claim: Claim, found: Found) -> None:

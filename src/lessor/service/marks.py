@@ -36,6 +36,11 @@ class Marks:
         self._long: dict[Lane, int] = {}
         self._at: dict[Lane, int] = {}
 
+    @property
+    def used(self) -> bool:
+        """Whether the store has many writers at once."""
+        return self._used
+
     def start(self, lane: Lane) -> Mark:
         """The (rank, task) from which to scan now."""
         if not self._used:

@@ -113,12 +113,14 @@ def scan(
     began: Mark,
     behind: Behind | None,
     repository: RepositoryRow,
+    taken: frozenset[int] = frozenset(),
 ) -> Found:
     """Decide over the ready tasks from `began` to the end, then over those before it.
 
     Args:
         rows: the first window, as it was read in the round trip that took the lock.
         behind: where an earlier transaction of this claim stopped.
+        taken: tasks that others are about to take; they are passed over.
     """
     keys = behind.keys if behind else frozenset[str]()
     windows = _Windows(tx, claim, keys=keys, repository=repository)
@@ -133,7 +135,7 @@ def scan(
         else:
             windows.settle_for_less()  # it began anew: what else became ready comes first
     while True:
-        left -= windows.decide(rows, mark=mark)
+        left -= windows.decide([row for row in rows if row.task_id not in taken], mark=mark)
         if windows.has_enough() or (around and len(rows) < most):
             return windows.found()
         if len(rows) < most:  # nothing behind the mark: before it something may have become ready
