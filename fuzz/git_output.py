@@ -6,12 +6,32 @@ The first byte chooses the parser. A capital letter puts the rest in as a path, 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 from fuzz.promise import asked
-from lessor.git import ancestry, changes, commit, index, modes, push, registry, trial
+from lessor.git import (
+    advertised,
+    ancestry,
+    changes,
+    commit,
+    content,
+    index,
+    landed,
+    modes,
+    patches,
+    push,
+    registry,
+    repository,
+    restore,
+    saved,
+    target,
+    trial,
+    unreachable,
+)
 from lessor.git.command import GitResult, hide_credentials
 from lessor.git.quoting import c_quoted
 from lessor.git.reflog import read_reflog
@@ -45,6 +65,33 @@ def one(data: bytes) -> None:
     else:
         for parse in _PARSERS.values():
             asked(lambda parse=parse: parse(data))
+
+
+@contextmanager
+def _saying(module: ModuleType, out: bytes) -> Iterator[Path]:
+    """Let git say `out` to whatever the module asks it."""
+    kept = {name: getattr(module, name) for name in _ASKING if hasattr(module, name)}
+    for name in kept:
+        setattr(module, name, lambda *_args, **_more: _result(out))
+    if hasattr(module, "resolve_commit"):
+        kept["resolve_commit"] = module.resolve_commit
+        module.resolve_commit = lambda *_args: _OID
+    try:
+        yield Path("/nowhere")
+    finally:
+        for name, function in kept.items():
+            setattr(module, name, function)
+
+
+_ASKING = ("run_git", "pipe_git")
+
+
+def _asking(module: ModuleType, ask: Callable[[Path], object]) -> Callable[[bytes], object]:
+    def parse(out: bytes) -> object:
+        with _saying(module, out) as place:
+            return ask(place)
+
+    return parse
 
 
 def _result(out: bytes) -> GitResult:
@@ -89,6 +136,20 @@ _PARSERS: Mapping[str, Callable[[bytes], object]] = {
     "u": lambda out: [canonical_remote(line) for line in _result(out).lines],
     "h": lambda out: hide_credentials(_result(out).text),
     "q": lambda out: c_quoted(os.fsdecode(out)),
+    "0": _asking(advertised, lambda place: advertised.ask_remote(place, "origin")),
+    "1": _asking(push, lambda place: push.remote_tips(place, "origin", "refs/heads/x")),
+    "2": _asking(push, lambda place: push.tips_below(place, "origin", "refs/lessor/fence/")),
+    "3": _asking(target, target.read_refs),
+    "4": _asking(content, lambda place: content.read_file_at(place, "main", "a")),
+    "5": _asking(content, lambda place: content.packages_at(place, "main")),
+    "6": _asking(restore, lambda place: restore.saved_entries(place, _OID)),
+    "7": _asking(restore, lambda place: list(restore._read_blobs(place, {"a": _OID, "b": _OID}))),
+    "8": _asking(patches, lambda place: patches.patch_ids(place, [patches.Span(None, _OID)] * 2)),
+    "9": _asking(landed, lambda place: landed._commits(place, ["main", "x"])),
+    "+": _asking(saved, lambda place: saved._only_here(place, _OID, "refs/lessor/salvage/x")),
+    "-": _asking(repository, repository.behind_remote),
+    "/": _asking(unreachable, lambda place: unreachable.unreachable_commits(place, head=_OID)),
+    ".": _asking(trial, lambda place: trial.try_merges(place, [(_OID, _OID)])),
 }
 
 

@@ -6,6 +6,7 @@ from pathlib import Path, PurePosixPath
 
 from lessor.git.command import run_git
 from lessor.git.revision import resolve_commit
+from lessor.git.understood import understood
 
 _FILES = frozenset({"100644", "100755"})
 
@@ -34,7 +35,8 @@ def read_file_at(common_dir: Path, commit: str, path: str) -> bytes | None:
     )
     for record in listed.records:
         fields, _, name = record.partition("\t")
-        mode, _, blob = fields.split(" ")
+        with understood(f"the files of {commit[:12]}"):
+            mode, _, blob = fields.split(" ")
         if name == path and mode in _FILES:
             return run_git(["cat-file", "blob", blob], cwd=common_dir, git_dir=common_dir).out
     return None

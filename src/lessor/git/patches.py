@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lessor.git.command import CHECKOUT_TIMEOUT_S, pipe_git
+from lessor.git.understood import understood
 
 
 class Span(NamedTuple):
@@ -48,8 +49,9 @@ def patch_ids(common_dir: Path, spans: Sequence[Span]) -> list[str | None]:
     place = 0
     for line in said.lines:
         patch, _, end = line.partition(" ")
-        while spans[place].end != end:
-            place += 1
+        with understood("what changes do"):
+            while spans[place].end != end:
+                place += 1
         found[place] = patch
         place += 1
     return found

@@ -17,6 +17,7 @@ from lessor.git.refs import BRANCHES
 from lessor.git.remote import canonical_remote
 from lessor.git.revision import resolve_commit
 from lessor.git.status import read_status
+from lessor.git.understood import understood
 from lessor.ids import new_token
 
 __all__ = [
@@ -153,7 +154,8 @@ def behind_remote(cwd: Path) -> int | None:
     It asks the tracking reference and no network: the answer is as fresh as the last fetch.
     """
     counted = run_git(["rev-list", "--count", "HEAD..@{upstream}"], cwd=cwd, check=False)
-    return int(counted.text) if counted.code == 0 else None
+    with understood("how far the branch is behind"):
+        return int(counted.text) if counted.code == 0 else None
 
 
 def _refuse(cwd: Path, result: GitResult) -> None:

@@ -13,6 +13,7 @@ from lessor.git.blob import GITLINK, LINK
 from lessor.git.command import CHECKOUT_TIMEOUT_S, run_git
 from lessor.git.modes import read_modes
 from lessor.git.submodule import submodule_stores
+from lessor.git.understood import understood
 
 GIT_STATE = ".git-state"
 """What the name of a directory ends with that holds what was archived of a git directory."""
@@ -95,11 +96,13 @@ def _read_blobs(common_dir: Path, blobs: Mapping[str, str]) -> Iterator[tuple[st
         rest = run_git(args, cwd=common_dir, git_dir=common_dir, input=asked).out
         for path in some:
             head, _, rest = rest.partition(b"\n")
-            _, kind, size = head.decode("ascii").rsplit(" ", 2)
+            with understood(f"what was saved of {path!r}"):
+                _, kind, size = head.decode("ascii").rsplit(" ", 2)
+                length = int(size)
             if kind != "blob":
                 raise GitError(f"What was saved of {path!r} is no file any more.", path=path)
-            yield path, rest[: int(size)]
-            rest = rest[int(size) + 1 :]
+            yield path, rest[:length]
+            rest = rest[length + 1 :]
 
 
 def saved_entries(common_dir: Path, commit: str) -> Mapping[str, tuple[str, str]]:
@@ -119,9 +122,10 @@ def saved_entries(common_dir: Path, commit: str) -> Mapping[str, tuple[str, str]
         git_dir=common_dir,
     ).records
     entries: dict[str, tuple[str, str]] = {}
-    for fields, path in zip(listed[::2], listed[1::2], strict=True):
-        _, mode, _, oid, _ = fields.split(" ")
-        entries[path] = (mode, oid)
+    with understood(f"the salvage {commit[:12]}"):
+        for fields, path in zip(listed[::2], listed[1::2], strict=True):
+            _, mode, _, oid, _ = fields.split(" ")
+            entries[path] = (mode, oid)
     return entries
 
 

@@ -25,6 +25,7 @@ from lessor.git.progress import operations_in_progress
 from lessor.git.refs import create_ref, read_ref, salvage_refs
 from lessor.git.stash import stashed_on
 from lessor.git.status import Status, read_status, refuse_unread
+from lessor.git.understood import understood
 from lessor.git.unreachable import is_kept, unreachable_commits
 from lessor.git.unversioned import unversioned
 
@@ -176,7 +177,8 @@ def _holds(common_dir: Path, commit: str, tree: str, parents: Sequence[str], mes
     # Fewer parents are held as well: what the first salvage pinned is reachable for the second.
     args = ["log", "-1", "--format=%T %P%n%B", commit, "--"]
     head, _, body = run_git(args, cwd=common_dir, git_dir=common_dir).text.partition("\n")
-    kept_tree, *kept = head.split()
+    with understood(f"the salvage {commit[:12]}"):
+        kept_tree, *kept = head.split()
     same_commits = kept[:1] == list(parents[:1]) and set(parents) <= set(kept)
     return kept_tree == tree and same_commits and read_modes(body) == read_modes(message)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lessor.git.layout import Layout
+from lessor.git.understood import understood
 
 _STASH = "refs/stash"
 _NO_BRANCH = "(no branch)"
@@ -32,8 +33,9 @@ def stashed_on(layout: Layout, branch: str | None) -> tuple[StashEntry, ...]:
         return ()  # the list is this reference's reflog
     listed = layout.git(["log", "-g", "--format=%gd%x09%H%x09%gs", _STASH, "--"])
     entries = (line.split("\t", 2) for line in listed.lines)
-    return tuple(
-        StashEntry(name=name, commit=commit)
-        for name, commit, subject in entries
-        if subject.startswith(made_here)
-    )
+    with understood("the stashes"):
+        return tuple(
+            StashEntry(name=name, commit=commit)
+            for name, commit, subject in entries
+            if subject.startswith(made_here)
+        )

@@ -12,6 +12,7 @@ from lessor.git.command import run_git
 from lessor.git.progress import branch_at_head
 from lessor.git.refs import BASES, BRANCHES, TRACKING
 from lessor.git.revision import resolve_commit
+from lessor.git.understood import understood
 
 _USUAL = ("main", "master", "trunk", "develop")
 
@@ -47,9 +48,10 @@ def read_refs(common_dir: Path) -> Mapping[str, str]:
         git_dir=common_dir,
     )
     found: dict[str, str] = {}
-    for line in listed.lines:
-        name, oid, symref = line.split("\t")
-        found[name] = symref or oid
+    with understood("the references"):
+        for line in listed.lines:
+            name, oid, symref = line.split("\t")
+            found[name] = symref or oid
     return found
 
 
