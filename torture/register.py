@@ -239,13 +239,15 @@ def _outdated(history: History) -> set[tuple[str, str, int]]:
 def _loose(op: Op, faults: Sequence[Fault], instants: Sequence[int]) -> Op:
     """What a promotion or a step of the store's clock may have touched is judged less strictly.
 
-    A promotion and a step forward end leases early; a step back only lets them live longer.
+    A promotion and a step forward end leases early. A step back only lets them live longer, or again:
+    one that was over, while nobody was granted anything since.
     """
     latest = op.done if op.over_until == FOR_EVER else op.over_until
     first = bisect_left(instants, op.begin - LONGEST_FAULT_NS)
-    for fault in faults[first : bisect_left(instants, latest)]:
+    for fault in faults[first : bisect_left(instants, latest + LONGEST_FAULT_NS)]:
         if fault.kind in ENDING_EARLY and fault.until >= op.begin and fault.at < op.over_from:
             op = replace(op, over_from=max(op.begin, fault.at))
-        if fault.kind == "clock back" and fault.until >= op.begin and fault.at < op.over_until:
+        back = fault.kind == "clock back" and fault.until >= op.begin
+        if back and fault.at - (fault.until - fault.at) < op.over_until:
             op = replace(op, over_until=FOR_EVER)
     return op

@@ -33,6 +33,12 @@ WRONG: dict[str, list[Callable[[Told], Told]]] = {
         lambda t: t.claim("w1", 0).call(
             "w1", "renew", 500, 510, no="lease_lost", task="t", epoch=1
         ),
+        # a step back ended a lease early
+        lambda t: (
+            t.claim("w1", 0)
+            .fault("clock back", 500, 2500)
+            .claim("w2", 2000, epoch=2, fence=2, paths=("b/0",))
+        ),
         # somebody without a grant completed
         lambda t: t.end("w1", 100, epoch=3),
     ],
@@ -162,6 +168,9 @@ RIGHT: dict[str, Callable[[Told], Told]] = {
         .fault("failover", 500, 1500)
         .claim("w2", 1600, epoch=1002, fence=2, term=1)
         .call("w1", "renew", 1700, 1710, no="lease_lost", task="t", epoch=1)
+    ),
+    "a lease that was over lives again after a step back, as nobody else got it": lambda t: (
+        t.claim("w1", 0).fault("clock back", 4000, 6000).end("w1", 4500, op="release")
     ),
     "pushes in the order of their fences": lambda t: (
         t.push("w1", 0, "c1")
