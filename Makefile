@@ -19,8 +19,8 @@ test: $(STAMP)  ## all tests, on SQLite and on a PostgreSQL out of a wheel
 check: lint types layers model test simulate torture-smoke wheel  ## what has to hold before a change lands
 
 lint: $(STAMP)
-	$(BIN)/ruff check src tests benchmarks torture torture/run fuzz fuzz/run model/run simulation simulation/run scripts/make-docs scripts/draw-page
-	$(BIN)/ruff format --check src tests benchmarks torture torture/run fuzz fuzz/run model/run simulation simulation/run scripts/make-docs scripts/main-job scripts/main-job-agent scripts/draw-page
+	$(BIN)/ruff check src tests benchmarks torture torture/run fuzz fuzz/run model/run simulation simulation/run simulation/mutants scripts/make-docs scripts/draw-page
+	$(BIN)/ruff format --check src tests benchmarks torture torture/run fuzz fuzz/run model/run simulation simulation/run simulation/mutants scripts/make-docs scripts/main-job scripts/main-job-agent scripts/draw-page
 
 types: $(STAMP)
 	$(BIN)/mypy

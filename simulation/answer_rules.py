@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lessor.model.grant import Ended, Grant, Renewed
+from lessor.service.deciding import Decided
 from lessor.service.naming import Naming
 from simulation.ground import clash
 from simulation.judging import Answer, names
@@ -71,6 +72,18 @@ def what_is_told_as_ended_is_on_record(answer: Answer) -> Iterator[str]:
             yield f"lease {row['id']} was told as completed, and its task didn't succeed"
 
 
+def what_is_told_as_decided_is_on_record(answer: Answer) -> Iterator[str]:
+    """Who is told what became of a task by a decision finds it there."""
+    if answer.doing.interrupted or not answer.doing.wrote:
+        return
+    for decided in values(answer):
+        if not isinstance(decided, Decided):
+            continue
+        task = answer.tables.task(answer.naming.task_row(decided.task))
+        if task is None or task["status"] != decided.state:
+            yield f"{decided.task} was told as {decided.state}, and isn't"
+
+
 def a_refused_write_changes_nothing(answer: Answer) -> Iterator[str]:
     """What is refused changes no task, lease, scope or intent; it is kept as evidence."""
     if answer.code not in {"lease_lost", "scope_held", "invalid"}:
@@ -87,6 +100,12 @@ def a_refused_write_changes_nothing(answer: Answer) -> Iterator[str]:
                 if table == "lease" and _only(change.old, change.new, *EXTENDED):
                     continue
                 yield f"{answer.doing.kind} was refused, and changed {table} {change.key}"
+
+
+def no_constraint_is_reached(answer: Answer) -> Iterator[str]:
+    """The rules refuse before the database has to: nobody is told of a constraint or of broken SQL."""
+    if answer.code in {"constraint", "store", "store_corrupt"}:
+        yield f"{answer.doing.kind} was refused by the database ({answer.code})"
 
 
 def authority_is_exclusive(answer: Answer) -> Iterator[str]:
@@ -108,7 +127,9 @@ ANSWER_RULES = (
     one_request_is_granted_once,
     what_is_told_as_renewed_is_on_record,
     what_is_told_as_ended_is_on_record,
+    what_is_told_as_decided_is_on_record,
     a_refused_write_changes_nothing,
+    no_constraint_is_reached,
     authority_is_exclusive,
 )
 

@@ -121,7 +121,7 @@ class Client:
             world.later(
                 f"{self.name}'s copy",
                 world.span("straggler", 50, 4 * world.plan.ttl_ms),
-                lambda: self._aside(again(), call),
+                lambda: self._straggle(again(), call),
             )
         answer = self._deliver(again(), call)
         if world.hit("doubled"):
@@ -185,6 +185,12 @@ class Client:
 
     def _aside(self, doing: Doing, call: Callable[[Lessor], object]) -> None:
         self._deliver(doing, call)
+
+    def _straggle(self, doing: Doing, call: Callable[[Lessor], object]) -> None:
+        """Deliver a copy over a connection of its own: the sender may be gone by then."""
+        other = Client(self.world, f"{self.name}'s copy")
+        other._aside(doing, call)
+        other._line.close()
 
     def _nothing(self, kind: str, what: str) -> None:
         self.world.record(f"{kind} {what}")

@@ -17,7 +17,7 @@ from lessor.git.command import run_git
 from lessor.ids import new_random
 from simulation.plan import FAULTS, Plan, draw_plan
 from simulation.running import Outcome, simulate
-from simulation.shrinking import shrink
+from simulation.shrinking import shrink as shrunk
 
 ROOT = Path(__file__).parent.parent
 PROGRESS_MS = 5_000
@@ -57,6 +57,7 @@ class Total:
 @click.option(
     "--fenced/--unfenced", default=None, help="Repositories fenced at the remote, or not."
 )
+@click.option("--shrink/--no-shrink", default=True, help="Look for the smallest run that fails.")
 @click.option("--history", is_flag=True, help="Print the whole history of the run.")
 @click.option("-o", "--output", type=click.Choice(("text", "json")), default="text")
 def main(
@@ -66,6 +67,7 @@ def main(
     runs: int | None,
     output: str,
     history: bool,
+    shrink: bool,
     **changes: object,
 ) -> None:
     """Run Lessor under a simulated clock, network, remote and set of processes."""
@@ -84,7 +86,8 @@ def main(
         if history:
             sys.stdout.write("\n".join(outcome.history) + "\n")
         if outcome.invariant:
-            _fail(outcome, total, commit, clock, now - began, output)
+            least = _least(outcome, clock, output) if shrink else outcome
+            _fail(least, total, commit, now - began, output)
         if alone or now >= until or total.runs == runs:
             break
         if now - told >= PROGRESS_MS:
@@ -105,15 +108,16 @@ def _changed(plan: Plan, changes: dict[str, object]) -> Plan:
     return replace(plan, **given)  # type: ignore[arg-type]
 
 
-def _fail(
-    outcome: Outcome, total: Total, commit: str, clock: SystemClock, spent_ms: int, output: str
-) -> None:
+def _least(outcome: Outcome, clock: SystemClock, output: str) -> Outcome:
     _say(f"\n{outcome.invariant} is broken by seed {outcome.plan.seed}: {outcome.found}", output)
     _say("looking for the smallest run that breaks it …", output)
     until = clock.boottime_ms() + SHRINK_MS
-    least = shrink(outcome, go_on=lambda: clock.boottime_ms() < until)
+    return shrunk(outcome, go_on=lambda: clock.boottime_ms() < until)
+
+
+def _fail(least: Outcome, total: Total, commit: str, spent_ms: int, output: str) -> None:
     if output == "json":
-        report = _report(total, commit, spent_ms, first=outcome.plan.seed)
+        report = _report(total, commit, spent_ms, first=least.plan.seed)
         broken = {
             "seed": least.plan.seed,
             "invariant": least.invariant,

@@ -199,6 +199,38 @@ def one_reserved_turn_a_repository(commit: Commit) -> Iterator[str]:
             yield f"a turn is reserved for task {row['task_id']}, which isn't queued"
 
 
+def a_reserved_turn_keeps_others_out(commit: Commit) -> Iterator[str]:
+    """While a turn is reserved, no overlapping task of the same or a lower priority is granted."""
+    fresh = {row["id"]: row for row in commit.made("lease") if row["kind"] == "lease"}
+    for row in commit.made("scope"):
+        task = commit.tables.task(row["task_id"])
+        if row["lease_id"] not in fresh or task is None or _had_hold(commit, row["task_id"]):
+            continue
+        for turn in commit.tables.scopes[row["repository_id"]].values():
+            rank = turn["reserved_rank"]
+            if rank is None or rank > task["rank"] or turn["task_id"] == row["task_id"]:
+                continue
+            made = any(turn["lease_id"] == one["id"] for one in commit.made("lease"))
+            if not made and clash(row["text"], row["mode"], turn["text"], turn["mode"]):
+                yield f"{_scope(row)} overtook the turn of task {turn['task_id']}"
+
+
+def a_question_keeps_its_paths(commit: Commit) -> Iterator[str]:
+    """Who asks a person ends its lease, and its paths stay held for the task."""
+    for old, new in commit.rows("lease"):
+        asked = old["ended_ms"] is None and new["end_reason"] == "asked"
+        if not asked or not new["repository_id"]:
+            continue
+        held = {
+            (row["text"], row["mode"])
+            for row in commit.tables.scopes[new["repository_id"]].values()
+            if row["task_id"] == new["task_id"] and row["lease_id"] != new["id"]
+        }
+        wanted = {(row["text"], row["mode"]) for row in commit.tables.paths(new["task_id"])}
+        if held != wanted:
+            yield f"lease {new['id']} asked, and {held} of {wanted} stay held"
+
+
 def nobody_waits_for_what_is_over(commit: Commit) -> Iterator[str]:
     """A parked task waits for a lease whose paths are still to be freed, and is queued."""
     for change in commit.of("task"):
@@ -264,6 +296,8 @@ GRANT_RULES = (
     limits_are_kept,
     one_live_lease_a_branch,
     one_reserved_turn_a_repository,
+    a_reserved_turn_keeps_others_out,
+    a_question_keeps_its_paths,
     nobody_waits_for_what_is_over,
     blocked_paths_belong_to_somebody,
     needs_are_counted,
@@ -273,6 +307,16 @@ GRANT_RULES = (
 def _live(commit: Commit, task: int) -> list[Row]:
     rows = (commit.tables.rows["lease"][n,] for n in sorted(commit.tables.live.get(task, ())))
     return [row for row in rows if row["kind"] == "lease"]
+
+
+def _had_hold(commit: Commit, task: int) -> bool:
+    """Whether the task held its paths for an answer until this very transaction."""
+    return any(
+        change.old is not None
+        and (change.old["kind"], change.old["task_id"]) == ("hold", task)
+        and change.old["ended_ms"] is None
+        for change in commit.of("lease")
+    )
 
 
 def _kind(commit: Commit, scope: Row) -> str:

@@ -217,6 +217,7 @@ class Nature:
             if world.hit("step_back"):
                 self._note("the clock goes back", span := world.span("step", 500, 600_000))
                 clock.step_wall(-span)
+                world.set_back_ms += span
             if world.hit("suspend"):
                 self._note("the machine sleeps", span := world.span("suspend", 500, 3_600_000))
                 clock.suspend(span)

@@ -22,6 +22,7 @@ FAULTS: Mapping[str, str] = {
     "step_back": "the wall clock is set back",
     "suspend": "the machine sleeps",
     "clone": "a second process acts with the same identity, token and leases",
+    "forged": "a holder's call is sent with something of its proof changed",
     "careless": "a worker goes on after its authority has ended",
     "check_fails": "the check of a result fails",
     "hook_refuses": "a hook at the remote refuses a push",
@@ -33,6 +34,11 @@ FAULTS: Mapping[str, str] = {
 }
 
 RATES = (0.003, 0.01, 0.03, 0.1)
+RARE = frozenset(
+    {"clone", "forged", "careless", "check_fails", "hook_refuses", "push_late", "push_unanswered"}
+    | {"person_intrudes", "witness", "disk_full", "step_forward", "step_back", "suspend"}
+)
+"""What could happen at fewer places: five times as often there."""
 LEASES_MS = (30_000, 60_000, 300_000)
 
 
@@ -86,5 +92,9 @@ def draw_plan(seed: int) -> Plan:
         files=chance.random() < 0.25,
         fenced=chance.random() < 0.5,
         unlanded=chance.choice(("stack", "wait", "ignore")),
-        rates={name: chance.choice(RATES) for name in FAULTS if chance.random() < share},
+        rates={
+            name: chance.choice(RATES) * (5 if name in RARE else 1)
+            for name in FAULTS
+            if chance.random() < share
+        },
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import traceback
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -14,6 +15,8 @@ from simulation.worker import KINDS, Worker
 from simulation.world import World, created
 
 HOUR_MS = 3_600_000
+UNEXPECTED = "nothing_unexpected_is_raised"
+SENTENCE = "Lessor raises its own errors alone, and those are met where they can happen."
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,6 +52,9 @@ def simulate(plan: Plan) -> Outcome:
             _play(world)
         except BrokenError as error:
             broken = error
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
+            broken = BrokenError(UNEXPECTED, SENTENCE, f"{type(error).__name__}: {error}")
+            world.history += traceback.format_exc().splitlines()
         hours = plan.workers * world.clock.boottime_ms() / HOUR_MS
         return Outcome(
             plan=plan,

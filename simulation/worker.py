@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ from lessor.model.task import NewTask, Stage
 from lessor.model.worker import NewWorker
 from lessor.publish.claiming import claim_ready
 from lessor.publish.pushing import Errand, publish
+from lessor.service.lessor import Lessor
 from simulation.client import Client, SilenceError
 from simulation.ground import FILES, NARROW
 from simulation.people import QUEUES, REMOTE
@@ -222,7 +224,7 @@ class Worker:
                 "renew",
                 lambda a: a.leases.renew(holders, request_id=request),
                 holders=holders,
-                tries=3,
+                tries=self.chance.choice((1, 3)),
             )
         except (SilenceError, LessorError):
             return several
@@ -242,9 +244,9 @@ class Worker:
         try:
             if what < 0.2:
                 self._widen(held)
-            elif what < 0.4:
+            elif what < (0.6 if self.world.plan.fenced else 0.35):
                 self._push(held)
-            elif what < 0.5 and self.world.faulty:
+            elif what < 0.7 and self.world.faulty:
                 self._look(held)
             else:
                 return self._end(held)
@@ -303,6 +305,8 @@ class Worker:
 
     def _end(self, held: Held) -> bool:
         """End a lease, its authority dropped before the call is sent; whether it is over."""
+        if self.world.hit("forged"):
+            self._forge(held.holder)
         self._drop(held)
         holder, what = held.holder, self.chance.random()
         if self.world.hit("check_fails"):
@@ -327,6 +331,34 @@ class Worker:
             )
             self._heed(answers)
         return True
+
+    def _forge(self, holder: Holder) -> None:
+        """Try to renew or end the lease with something of its proof changed."""
+        changed: dict[str, Any] = self.chance.choice(
+            (
+                {"token": new_token()},
+                {"epoch": holder.epoch + 1},
+                {"epoch": max(1, holder.epoch - 1)},
+                {"version": holder.version + 1},
+                {"version": max(1, holder.version - 1)},
+            )
+        )
+        false = replace(holder, **changed)
+        if false == holder:
+            return
+        acts: tuple[Callable[[Lessor], object], ...] = (
+            lambda a: a.leases.complete([(false, Result(said="forged"))]),
+            lambda a: a.leases.renew([false]),
+            lambda a: a.leases.release(false),
+            lambda a: a.leases.fail(false, Failure(error="forged")),
+            lambda a: a.leases.widen(false, ["d"]),
+        )
+        kinds = ("complete", "renew", "release", "fail", "widen")
+        which = self.chance.randrange(len(acts))
+        try:
+            self.client.ask(kinds[which], acts[which], holders=[false])
+        except (SilenceError, LessorError):
+            return
 
     def _complete_and_claim(self, held: Held) -> None:
         holder, item = held.holder, (held.holder, self._result(held))

@@ -37,6 +37,7 @@ class World:
     """What happens to everybody.
 
     Attributes:
+        set_back_ms: by how much the wall clock was set back, in all.
         faulty: whether faults happen; they stop at the end, and everything has to heal.
         history: a line for each thing that was done, in order.
     """
@@ -48,6 +49,7 @@ class World:
         self.scheduler = Scheduler(self.clock)
         self.faulty = True
         self.steps = 0
+        self.set_back_ms = 0
         self.counts: Counter[str] = Counter()
         self.faults: Counter[str] = Counter()
         self.history: list[str] = []

@@ -1,0 +1,88 @@
+"""Whether the simulation finds what is wrong: each mutation in a copy, for a while."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from simulation.mutations import MUTATIONS, Mutation, apply
+from simulation.world import SHARED_MEMORY
+
+ROOT = Path(__file__).parent.parent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hunt:
+    """What came of one.
+
+    Attributes:
+        invariant: which was broken; empty where none was.
+        steps: how many were taken until then, over all seeds.
+    """
+
+    mutation: Mutation
+    invariant: str
+    found: str
+    steps: int
+    seeds: int
+
+    @property
+    def caught(self) -> bool:
+        """Whether it was found by an invariant that it breaks."""
+        return self.invariant in self.mutation.caught_by
+
+
+def hunt(mutation: Mutation, *, seconds: float, seed: int = 1) -> Hunt:
+    """Run the simulation on a mutated copy until something breaks or the time is up."""
+    home = SHARED_MEMORY if SHARED_MEMORY.is_dir() else None
+    with tempfile.TemporaryDirectory(dir=home) as made:
+        apply(mutation, ROOT, Path(made))
+        done = subprocess.run(  # noqa: S603 - the copy of this very program
+            [
+                *(sys.executable, str(Path(made) / "simulation" / "run"), "-o", "json"),
+                *("--no-shrink", "--seed", str(seed), "--seconds", str(seconds)),
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"},
+        )
+    if not done.stdout:
+        raise RuntimeError(f"{mutation.name}: {done.stderr[-2000:]}")
+    report: dict[str, Any] = json.loads(done.stdout)
+    broken = report.get("broken") or {"invariant": "", "found": ""}
+    return Hunt(
+        mutation=mutation,
+        invariant=broken["invariant"],
+        found=broken["found"],
+        steps=report["steps"],
+        seeds=report["seeds"],
+    )
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("words", nargs=-1)
+@click.option("--seconds", type=float, default=60, help="How long to look for each.")
+@click.option("--seed", type=int, default=1, help="The first seed.")
+def main(words: tuple[str, ...], *, seconds: float, seed: int) -> None:
+    """Put one thing wrong into a copy of Lessor after another, and say what finds it."""
+    wanted = [m for m in MUTATIONS if all(word in m.name for word in words)]
+    hunts = []
+    for mutation in wanted:
+        one = hunt(mutation, seconds=seconds, seed=seed)
+        hunts.append(one)
+        by = one.invariant or "nobody"
+        mark = "" if one.caught else "  <- not by what it breaks"
+        sys.stdout.write(f"{mutation.name}: {by}, {one.steps:,} steps, {one.seeds} seeds{mark}\n")
+        sys.stdout.flush()
+    caught = sum(one.caught for one in hunts)
+    sys.stdout.write(f"{caught} of {len(hunts)} caught\n")
+    sys.exit(0 if caught == len(hunts) else 1)

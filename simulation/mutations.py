@@ -1,0 +1,581 @@
+"""Lessor with one thing wrong in it, by the dozen: what the simulation has to find.
+
+A row is a name, the edits (a file below src/lessor, a pattern, what stands there instead) and the
+invariants that may find it. To add one, add a row.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+Edit = tuple[str, str, str]
+CLAIMING = "store/sqlite/sql/claiming.sql"
+ENDING = "store/sqlite/sql/ending.sql"
+SCOPES = "store/sqlite/sql/scopes.sql"
+PUBLISHING = "store/sqlite/sql/publishing.sql"
+REGISTRY = "store/sqlite/sql/registry.sql"
+OWN = "store/sqlite/sql/own.sql"
+SCHEMA = "store/sqlite/migrations/0001_initial.sql"
+
+
+def without(*names: str) -> list[Edit]:
+    """Edits that take triggers and unique indexes out of the schema: the rules alone have to hold."""
+    return [
+        (SCHEMA, rf"CREATE (UNIQUE INDEX|TRIGGER) {name}\b[^;]*;(\n  SELECT[^;]*;|\nEND;)*", "")
+        for name in names
+    ]
+
+
+def trigger(name: str) -> Edit:
+    """The edit that takes a trigger out, whatever its body."""
+    return (SCHEMA, rf"CREATE TRIGGER {name}\b(.|\n)*?END;", "")
+
+
+def index(name: str) -> Edit:
+    """The edit that takes a unique index out."""
+    return (SCHEMA, rf"CREATE UNIQUE INDEX {name}\b[^;]*;", "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutation:
+    """One thing wrong.
+
+    Attributes:
+        caught_by: the invariants that it breaks; any of them may be met first.
+    """
+
+    name: str
+    edits: Sequence[Edit]
+    caught_by: Collection[str] = field(default_factory=frozenset)
+
+
+_LOCKED = "l.repository_id, l.fence, l.ended_ms"
+_ENDS = ("only_the_live_holder_ends_it_as_done", "what_ended_stays_ended")
+
+MUTATIONS: Sequence[Mutation] = (
+    Mutation(
+        name="a completion after the deadline is taken",
+        edits=[
+            (
+                ENDING,
+                r"AND l\.ended_ms IS NULL AND :now < l\.expires_ms;\nUPDATE lease SET ended",
+                "AND l.ended_ms IS NULL;\nUPDATE lease SET ended",
+            )
+        ],
+        caught_by=["only_the_live_holder_ends_it_as_done"],
+    ),
+    Mutation(
+        name="an ended lease is completed",
+        edits=[
+            (
+                ENDING,
+                r"AND l\.ended_ms IS NULL AND :now < l\.expires_ms;\nUPDATE lease SET ended",
+                "AND :now < l.expires_ms;\nUPDATE lease SET ended",
+            ),
+            trigger("lease_stays_ended"),
+            trigger("task_terminal_stays_terminal"),
+        ],
+        caught_by=[
+            "no_constraint_is_reached",
+            "what_ended_stays_ended",
+            "only_the_live_holder_ends_it_as_done",
+            "a_task_is_finished_once",
+            "one_live_lease_a_task",
+        ],
+    ),
+    Mutation(
+        name="any token completes",
+        edits=[
+            (
+                ENDING,
+                r"WHERE l\.worker_id = x\.value ->> 'worker_id' AND l\.token_hash = x\.value ->> 'token_hash'\n  AND l\.version",
+                "WHERE l.version",
+            )
+        ],
+        caught_by=["only_the_live_holder_ends_it_as_done"],
+    ),
+    Mutation(
+        name="any version is completed",
+        edits=[
+            (ENDING, r"AND l\.version = x\.value ->> 'version' AND l\.ended_ms", "AND l.ended_ms")
+        ],
+        caught_by=["only_the_live_holder_ends_it_as_done"],
+    ),
+    Mutation(
+        name="any version is renewed",
+        edits=[(ENDING, r" AND l\.version = x\.value ->> 'version';", ";")],
+        caught_by=["only_the_live_holder_renews"],
+    ),
+    Mutation(
+        name="a renewal after the deadline is taken",
+        edits=[
+            (
+                ENDING,
+                r"AND l\.ended_ms IS NULL AND :now < l\.expires_ms AND l\.version",
+                "AND l.ended_ms IS NULL AND l.version",
+            )
+        ],
+        caught_by=["only_the_live_holder_renews"],
+    ),
+    Mutation(
+        name="an ended lease is renewed",
+        edits=[
+            (
+                ENDING,
+                r"AND l\.ended_ms IS NULL AND :now < l\.expires_ms AND l\.version",
+                "AND :now < l.expires_ms AND l.version",
+            ),
+            trigger("lease_stays_ended"),
+        ],
+        caught_by=["only_the_live_holder_renews", "what_ended_stays_ended"],
+    ),
+    Mutation(
+        name="a renewal may shorten the lease",
+        edits=[
+            (
+                ENDING,
+                r"min\(max\(:now \+ ttl_ms, expires_ms\), max_until_ms\)",
+                "min(:now + ttl_ms - 20000, max_until_ms)",
+            )
+        ],
+        caught_by=["a_deadline_never_comes_nearer"],
+    ),
+    Mutation(
+        name="a renewal doesn't move the version",
+        edits=[
+            (ENDING, r"SET version = version \+ 1, renewed_ms", "SET version = version, renewed_ms")
+        ],
+        caught_by=["only_the_live_holder_renews"],
+    ),
+    Mutation(
+        name="a fence is given twice",
+        edits=[
+            (
+                CLAIMING,
+                r"UPDATE counter SET fence = :fence, floor",
+                "UPDATE counter SET fence = fence, floor",
+            ),
+            index("lease_one_grant_per_fence"),
+        ],
+        caught_by=["fences_only_grow", "later_overlap_has_the_larger_fence"],
+    ),
+    Mutation(
+        name="a widening takes no fence of its own",
+        edits=[("service/scopes.py", r"fence = repo\.fence \+ 1", "fence = repo.fence")],
+        caught_by=["later_overlap_has_the_larger_fence", "no_constraint_is_reached"],
+    ),
+    Mutation(
+        name="the epoch stays when a task is granted again",
+        edits=[
+            (CLAIMING, r"t\.id, t\.epoch \+ 1, g\.value", "t.id, max(t.epoch, 1), g.value"),
+            index("lease_one_per_epoch"),
+        ],
+        caught_by=["epochs_only_grow", "no_constraint_is_reached"],
+    ),
+    Mutation(
+        name="what lies below a path doesn't block it",
+        edits=[
+            (
+                CLAIMING,
+                r"AND w\.key > ts\.key AND w\.key < ts\.key_end",
+                "AND w.key > ts.key_end AND w.key < ts.key_end",
+            ),
+            trigger("scope_no_overlap"),
+        ],
+        caught_by=["no_overlap"],
+    ),
+    Mutation(
+        name="what lies above a path doesn't block it",
+        edits=[
+            (
+                CLAIMING,
+                r"w\.repository_id = :repository_id AND w\.key = a\.value",
+                "w.repository_id = :repository_id AND w.key = a.value AND w.key = ts.key",
+            ),
+            trigger("scope_no_overlap"),
+        ],
+        caught_by=["no_overlap"],
+    ),
+    Mutation(
+        name="a reader blocks no writer",
+        edits=[
+            (
+                CLAIMING,
+                r"AND \(ts\.mode = 'w' OR w\.mode = 'w'\)",
+                "AND (ts.mode = 'w' AND w.mode = 'w')",
+            ),
+            trigger("scope_no_overlap"),
+        ],
+        caught_by=["no_overlap"],
+    ),
+    Mutation(
+        name="globs block nobody",
+        edits=[
+            (
+                CLAIMING,
+                r"AND s\.task_id <> t\.id AND \(s\.reserved",
+                "AND s.task_id < 0 AND (s.reserved",
+            )
+        ],
+        caught_by=["no_overlap"],
+    ),
+    Mutation(
+        name="a widening doesn't look at what others hold",
+        edits=[
+            (
+                SCOPES,
+                r"s\.key = a\.value AND s\.lease_id <> :lease_id",
+                "s.key = a.value AND s.lease_id < 0",
+            ),
+            trigger("scope_no_overlap"),
+            index("scope_one_writer_per_key"),
+        ],
+        caught_by=["no_overlap"],
+    ),
+    Mutation(
+        name="a widening after the deadline is taken",
+        edits=[
+            (
+                "service/proof.py",
+                r"if row\.lease_id is None or not \(row\.mine and live\)",
+                "if row.lease_id is None or not row.mine",
+            )
+        ],
+        caught_by=[
+            "only_the_live_holder_widens",
+            "only_the_live_holder_announces",
+            "blocked_paths_belong_to_somebody",
+            "a_push_is_settled_once_and_by_the_right_one",
+            "nothing_unexpected_is_raised",
+        ],
+    ),
+    Mutation(
+        name="ended leases go on blocking",
+        edits=[
+            (
+                CLAIMING,
+                r"DELETE FROM scope WHERE lease_id IN \(SELECT lease_id FROM picked\)",
+                "DELETE FROM scope WHERE lease_id < 0",
+            )
+        ],
+        caught_by=["blocked_paths_belong_to_somebody"],
+    ),
+    Mutation(
+        name="nobody is woken",
+        edits=[(CLAIMING, r"(UPDATE task SET waiting_on = NULL\n)WHERE", r"\1WHERE 1 = 0 AND")],
+        caught_by=["nobody_waits_for_what_is_over"],
+    ),
+    Mutation(
+        name="ended leases are never drained",
+        edits=[
+            (
+                CLAIMING,
+                r"l\.ended_ms IS NOT NULL AND l\.drained = 0 AND NOT EXISTS",
+                "l.ended_ms IS NOT NULL AND l.drained = 2 AND NOT EXISTS",
+            )
+        ],
+        caught_by=[
+            "nothing_stays_parked_on_what_has_ended",
+            "everything_claimable_is_claimed",
+            "everything_is_finished",
+        ],
+    ),
+    Mutation(
+        name="what ran out stays",
+        edits=[
+            (
+                CLAIMING,
+                r"l\.expires_ms <= \(SELECT max\(:now, c\.floor_ms\)",
+                "l.expires_ms + 86400000 <= (SELECT max(:now, c.floor_ms)",
+            )
+        ],
+        caught_by=[
+            "what_ran_out_is_ended",
+            "everything_claimable_is_claimed",
+            "everything_is_finished",
+        ],
+    ),
+    Mutation(
+        name="a lease lapses while it lives",
+        edits=[
+            (
+                CLAIMING,
+                r"l\.expires_ms <= \(SELECT max\(:now, c\.floor_ms\)",
+                "l.expires_ms - 5000 <= (SELECT max(:now, c.floor_ms)",
+            ),
+            (
+                CLAIMING,
+                r"l\.ended_ms IS NULL AND l\.expires_ms <= :now\) AS lapsed",
+                "l.ended_ms IS NULL AND l.expires_ms - 5000 <= :now) AS lapsed",
+            ),
+        ],
+        caught_by=["only_time_lapses_and_only_people_force"],
+    ),
+    Mutation(
+        name="a lapse spends no attempt",
+        edits=[("model/recovery.py", r"\{LeaseEnd\.GONE, ", "{LeaseEnd.LAPSED, LeaseEnd.GONE, ")],
+        caught_by=["a_lapse_is_charged_and_a_stop_isnt"],
+    ),
+    Mutation(
+        name="a release spends an attempt",
+        edits=[("model/recovery.py", r"LeaseEnd\.RELEASED, ", "")],
+        caught_by=["a_lapse_is_charged_and_a_stop_isnt"],
+    ),
+    Mutation(
+        name="attempts have no end",
+        edits=[("model/recovery.py", r"ended\.charged >= ended\.max_attempts or", "")],
+        caught_by=["attempts_are_bounded"],
+    ),
+    Mutation(
+        name="a question lets go of the paths",
+        edits=[
+            (ENDING, r"(name = 'lease'\)) WHERE lease_id = :lease_id;", r"\1 WHERE lease_id < 0;")
+        ],
+        caught_by=["a_question_keeps_its_paths"],
+    ),
+    Mutation(
+        name="limits count nothing",
+        edits=[
+            (REGISTRY, r"count\(\*\) FROM lease", "0 * count(*) FROM lease"),
+        ],
+        caught_by=["limits_are_kept"],
+    ),
+    Mutation(
+        name="a paused queue is claimed from",
+        edits=[
+            (
+                CLAIMING,
+                r"AND NOT EXISTS \(SELECT 1 FROM queue AS q WHERE q\.name = :queue AND q\.paused = 1\)",
+                "",
+            )
+        ],
+        caught_by=["a_grant_is_of_a_ready_task"],
+    ),
+    Mutation(
+        name="what a task needs is not waited for",
+        edits=[(CLAIMING, r"AND t\.needs_left = 0", "")],
+        caught_by=["a_grant_is_of_a_ready_task"],
+    ),
+    Mutation(
+        name="what is needed never counts as done",
+        edits=[(ENDING, r"needs_left - x\.met", "needs_left")],
+        caught_by=["needs_are_counted"],
+    ),
+    Mutation(
+        name="any kind of agent gets it",
+        edits=[(CLAIMING, r"AND \(t\.agent IS NULL OR t\.agent = :kind\)", "")],
+        caught_by=["a_grant_is_of_a_ready_task"],
+    ),
+    Mutation(
+        name="a claim is granted once more when it is repeated",
+        edits=[
+            (
+                CLAIMING,
+                r"SELECT :actor, :request_id, :digest, ",
+                "SELECT :actor, :request_id || random(), :digest, ",
+            ),
+        ],
+        caught_by=["one_request_is_granted_once"],
+    ),
+    Mutation(
+        name="a lapse has no event",
+        edits=[
+            (
+                ENDING,
+                r"SELECT t\.id, t\.events, :at_ms, p\.asked ->> 'kind', p\.epoch, p\.asked ->> 'facts'\nFROM picked AS p JOIN task AS t ON t\.id = p\.task_id\n",
+                "SELECT t.id, t.events, :at_ms, p.asked ->> 'kind', p.epoch, p.asked ->> 'facts'\nFROM picked AS p JOIN task AS t ON t.id = p.task_id AND p.asked ->> 'reason' <> 'lapsed'\n",
+            )
+        ],
+        caught_by=["each_change_has_its_event"],
+    ),
+    Mutation(
+        name="a sleep of the machine extends nothing",
+        edits=[
+            (
+                OWN,
+                r"UPDATE lease SET expires_ms = expires_ms \+ p\.at_ms, max_until_ms = max_until_ms \+ p\.at_ms",
+                "UPDATE lease SET renewed_ms = renewed_ms",
+            )
+        ],
+        caught_by=["only_time_lapses_and_only_people_force"],
+    ),
+    Mutation(
+        name="a reserved turn keeps nobody out",
+        edits=[
+            (
+                CLAIMING,
+                r"AND \(w\.reserved_rank IS NULL OR w\.reserved_rank <= c\.rank AND NOT EXISTS",
+                "AND (w.reserved_rank IS NULL OR w.reserved_rank > 1000000 AND NOT EXISTS",
+            )
+        ],
+        caught_by=["a_reserved_turn_keeps_others_out"],
+    ),
+    Mutation(
+        name="two turns are reserved",
+        edits=[
+            ("service/claiming.py", r"not survey\.reserved\n        and", "True\n        and"),
+            index("lease_one_reservation_per_repository"),
+        ],
+        caught_by=["one_reserved_turn_a_repository"],
+    ),
+    Mutation(
+        name="a push is announced by whoever had the lease once",
+        edits=[
+            (
+                "service/proof.py",
+                r"row\.expires_ms is not None and is_live\(\n        now=row\.now, expires_ms=row\.expires_ms, ended_ms=row\.ended_ms\n    \)",
+                "row.expires_ms is not None",
+            )
+        ],
+        caught_by=[
+            "only_the_live_holder_announces",
+            "only_the_live_holder_widens",
+            "blocked_paths_belong_to_somebody",
+            "a_push_is_settled_once_and_by_the_right_one",
+            "nothing_unexpected_is_raised",
+        ],
+    ),
+    Mutation(
+        name="the paths of an unsettled push are freed",
+        edits=[
+            (
+                CLAIMING,
+                r"AND l\.drained = 0 AND NOT EXISTS \(\n\s+SELECT 1 FROM intent AS i\n[^)]*\)",
+                "AND l.drained = 0",
+            )
+        ],
+        caught_by=[
+            "no_stale_push_lands",
+            "a_push_is_settled_as_it_went",
+            "no_push_lands_after_its_fence_is_closed",
+        ],
+    ),
+    Mutation(
+        name="a push in doubt is taken for failed",
+        edits=[
+            (
+                "model/intent.py",
+                r"return Outcome\.FAILED if fence == publish\.fence else Outcome\.DONE",
+                "return Outcome.FAILED",
+            )
+        ],
+        caught_by=["a_push_is_settled_as_it_went"],
+    ),
+    Mutation(
+        name="a push in doubt is read before it is fenced",
+        edits=[("publish/recovering.py", r"fence = close_fence\(.*\)\n", "fence = None\n")],
+        caught_by=[
+            "a_push_is_settled_as_it_went",
+            "no_push_lands_that_was_settled_otherwise",
+            "no_push_lands_after_its_fence_is_closed",
+        ],
+    ),
+    Mutation(
+        name="the fences of ended leases stay open",
+        edits=[
+            (
+                "publish/fencing.py",
+                r"closing = _ended\(lessor, lease\.repository, remote\)",
+                "closing: dict[str, str] = {}",
+            )
+        ],
+        caught_by=["no_stale_push_lands"],
+    ),
+    Mutation(
+        name="a repeated completion is taken twice",
+        edits=[
+            (
+                ENDING,
+                r"AND l\.ended_ms IS NULL AND :now < l\.expires_ms;\nUPDATE lease SET ended",
+                "AND (l.ended_ms IS NULL OR l.end_reason = 'completed');\nUPDATE lease SET ended",
+            ),
+            trigger("lease_stays_ended"),
+        ],
+        caught_by=[
+            "no_constraint_is_reached",
+            "what_ended_stays_ended",
+            "each_change_has_its_event",
+            "only_the_live_holder_ends_it_as_done",
+            "needs_are_counted",
+        ],
+    ),
+    Mutation(
+        name="a cancel leaves the lease",
+        edits=[
+            ("service/deciding.py", r"if live and end is not None:", "if live and end is None:")
+        ],
+        caught_by=[
+            "what_is_told_as_decided_is_on_record",
+            "one_live_lease_a_task",
+            "nothing_unexpected_is_raised",
+            "everything_is_finished",
+        ],
+    ),
+    Mutation(
+        name="a released lease isn't guarded by its version",
+        edits=[
+            (
+                "service/ending.py",
+                r"if not live or row\.version != known_version\(holder\):",
+                "if not live:",
+            )
+        ],
+        caught_by=["only_the_live_holder_ends_it_as_done"],
+    ),
+    Mutation(
+        name="what ran out is released all the same",
+        edits=[
+            (
+                "service/ending.py",
+                r"if not live or row\.version != known_version\(holder\):",
+                "if row.version != known_version(holder) or row.ended_ms is not None:",
+            )
+        ],
+        caught_by=["only_the_live_holder_ends_it_as_done"],
+    ),
+    Mutation(
+        name="what was refused is committed",
+        edits=[
+            (
+                "store/sqlite/store.py",
+                r"        except BaseException:\n            self\._roll_back\(\)\n            raise\n",
+                '        except BaseException:\n            self._db.execute("COMMIT") if _in_transaction(self._db) else None\n            raise\n',
+            )
+        ],
+        caught_by=[
+            "no_constraint_is_reached",
+            "a_refused_write_changes_nothing",
+            "each_change_has_its_event",
+            "one_live_lease_a_task",
+            "a_live_lease_holds_its_paths",
+            "attempts_are_bounded",
+            "needs_are_counted",
+            "epochs_only_grow",
+            "nobody_waits_for_what_is_over",
+            "fences_only_grow",
+            "a_question_keeps_its_paths",
+        ],
+    ),
+)
+
+
+def apply(mutation: Mutation, source: Path, target: Path) -> None:
+    """Copy the product and its simulation, with one thing wrong.
+
+    Raises:
+        ValueError: a pattern isn't there any more: the row has to follow the code.
+    """
+    for folder in ("src", "simulation"):
+        shutil.copytree(
+            source / folder, target / folder, ignore=shutil.ignore_patterns("__pycache__")
+        )
+    for name, pattern, instead in mutation.edits:
+        file = target / "src" / "lessor" / name
+        text, times = re.subn(pattern, instead, file.read_text(encoding="utf-8"))
+        if not times:
+            raise ValueError(f"{mutation.name}: {name} has no {pattern}")
+        file.write_text(text, encoding="utf-8")
