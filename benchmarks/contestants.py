@@ -190,6 +190,7 @@ class PeerProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        self._process.stdout.close()
 
 
 def reason(log: str) -> str:
