@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+import stat
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,12 +63,17 @@ class Errand:
 def write_brief(errand: Errand) -> str:
     """Write the brief and empty the outbox of the last round's words; the brief's text.
 
+    The directory is the agent's to write, too: what it put in the place of these files is moved
+    aside, and neither followed nor waited for.
+
     Raises:
         OSError: the run's directory can't be written.
     """
     text = brief_text(errand)
+    _make_room(errand.outbox, stat.S_ISDIR)
     errand.outbox.mkdir(parents=True, exist_ok=True, mode=0o700)
     for name in LEFT:
+        _make_room(errand.outbox / name, stat.S_ISREG)
         with suppress(FileNotFoundError):
             (errand.outbox / name).unlink()
     _write(errand.brief_path, text)
@@ -162,7 +168,20 @@ def _fenced(text: str) -> str:
     return f"{fence}text\n{text}\n{fence}\n"
 
 
+def _make_room(path: Path, is_usual: Callable[[int], bool]) -> None:
+    """Move aside what is at `path`, where it isn't of the usual kind; nothing of it is deleted."""
+    with suppress(FileNotFoundError):
+        if is_usual(path.lstat().st_mode):
+            return
+        number = 1
+        while os.path.lexists(path.with_name(f"{path.name}.{number}")):
+            number += 1
+        path.rename(path.with_name(f"{path.name}.{number}"))
+
+
 def _write(path: Path, text: str) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    _make_room(path, stat.S_ISREG)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    descriptor = os.open(path, flags, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lessor.errors import AgentMissingError
+from lessor.errors import AgentError, AgentMissingError
 from lessor.git.identity import LESSOR, configured_identity, identity
 from lessor.git.layout import layout_of
 from lessor.runner.agent_store import agent_addresses
@@ -58,7 +58,14 @@ def launch(desk: Desk, errand: Errand, lifeline: StoreLifeline, *, sent_ms: int)
         },
         unset=foreign_variables(),
     )
-    return Supervised.start(spec, clock=desk.clock)
+    try:
+        return Supervised.start(spec, clock=desk.clock)
+    except FileExistsError as taken:  # the last round's agent can write there, too
+        raise AgentError(
+            f"{taken.filename} is in the way of the supervisor.",
+            next_step="Look what the agent left there, and move it away.",
+            path=str(taken.filename),
+        ) from taken
 
 
 def _identity(worktree: Path) -> Mapping[str, str]:

@@ -6,8 +6,10 @@ A command is always a list of arguments. The one exception is a text that the pe
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
+import stat
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -224,20 +226,30 @@ def send_signal(row: ProcessRow, number: signal.Signals) -> bool:
 
 
 def open_log(path: str) -> IO[bytes]:
-    """Open a log for appending, made with mode 0600; a symbolic link is refused.
+    """Open a log for appending, made with mode 0600; what isn't a plain file is refused.
+
+    An agent can put anything in its place: a link leads elsewhere, and a pipe waits for a reader.
 
     Raises:
         AgentError: it can't be opened.
     """
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
-        return os.fdopen(os.open(path, flags, 0o600), "ab", buffering=0)
+        return os.fdopen(_open_plain(path), "ab", buffering=0)
     except OSError as error:
         raise AgentError(
             f"The log {path} can't be written: {error.strerror}.",
             next_step="Check the directory and its free space.",
             path=path,
         ) from error
+
+
+def _open_plain(path: str) -> int:
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    handle = os.open(path, flags, 0o600)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EEXIST, "something else is in its place")
+    return handle
 
 
 def spawn(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -93,12 +94,14 @@ class ReportReader:
         self._partial = b""
 
     def read_new(self) -> list[Event]:
-        """The events that were completed since the last call; none while there is no file."""
+        """The events that were completed since the last call; none while there is no plain file."""
         try:
-            fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+            fd = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError:
             return []
         try:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):  # an agent put something else there
+                return []
             while chunk := os.pread(fd, _READ_BYTES, self._offset):
                 self._offset += len(chunk)
                 self._partial += chunk
