@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from git_rig import nobody
 
+from lessor.git.command import require_git
+from lessor.git.commit import commit_leftovers
 from lessor.git.hooks import hooks_folder, install_hooks
 from lessor.git.inspection import inspect_worktree
 from lessor.git.repository import Repository, find_repository
@@ -352,3 +354,27 @@ def test_a_bare_repositorys_worktree_gets_its_own_hooks(main: Path, tmp_path: Pa
     yard.commit()
     assert yard.names() == ["pre-commit"]
     assert yard.gates() == ["paths", "label"]
+
+
+@pytest.mark.skipif(require_git() < (2, 54), reason="this git takes no hooks from configuration")
+def test_hooks_that_configuration_names_run_beside_the_gate_and_never_in_lessors_own_commands(
+    yard: Yard, main: Path, git: Git, tmp_path: Path
+):
+    for event in ("pre-commit", "post-commit", "post-checkout", "reference-transaction"):
+        git(main, "config", f"hook.mine-{event}.command", f"echo {event} >> {yard.ran}; true")
+        git(main, "config", f"hook.mine-{event}.event", event)
+    other = tmp_path / "trees" / "8-1"
+    add_worktree(
+        yard.repo, path=other, branch="ai/8-x", base="main", task="8", epoch=1, reason="task=8"
+    )
+    (other / "new").write_text("x")
+    commit_leftovers(other, message="left", label="owner=x", author=None)
+    assert yard.names() == []
+    yard.install()
+    yard.commit()
+    assert {"pre-commit", "post-commit"} <= set(yard.names())
+    assert yard.gates() == ["paths", "label"]
+    yard.no.touch()
+    before = yard.head()
+    yard.commit(check=False)
+    assert yard.head() == before

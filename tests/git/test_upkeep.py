@@ -48,7 +48,7 @@ def test_git_would_tidy_up_by_itself(eager: Path, tmp_path: Path, git: Git, monk
     monkeypatch.setenv("GIT_TRACE2_EVENT", str(trace))
     git(eager, "fetch", "-q")
     assert "maintenance" in started(trace)
-    assert "gc" in started(trace)
+    assert started(trace) & {"gc", "repack"}  # the second since git 2.52
 
 
 @pytest.mark.parametrize("args", [["fetch", "-q"], ["commit", "-q", "--allow-empty", "-m", "x"]])

@@ -29,6 +29,8 @@ _MOVED = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _CHECKOUT = "checkout: moving from "
+_MOVED_NOWHERE = frozenset({"reset: moving to HEAD", HANDED_ON})
+_AMENDED = "commit (amend)"
 _SHORT = 12
 _LONGEST = 60
 
@@ -87,7 +89,7 @@ def read_authorship(
     head = resolve_commit(layout.path, "HEAD")
     commits = _commits(layout.git_dir, [head, f"^{since}", *(f"^{oid}" for oid in excluding)])
     way = _Way(commits, branch=branch)
-    for move in _moves(layout.git_dir) if commits else ():
+    for move in _moves(layout.git_dir, commits) if commits else ():
         way.follow(move)
     way.end(head)
     slipped = tuple(oid for oid in commits if oid in way.slipped)
@@ -153,7 +155,7 @@ def slips_before(
     """
     commits = _commits(git_dir, [tip, f"^{base}", *(f"^{oid}" for oid in excluding)])
     way = _Way(commits, branch=branch)
-    for move in _moves(git_dir) if commits else ():
+    for move in _moves(git_dir, commits) if commits else ():
         way.follow(move)
         if move.note == HANDED_ON:
             break
@@ -267,15 +269,21 @@ def _commits(git_dir: Path, asked: Sequence[str]) -> dict[str, _Commit]:
     return found
 
 
-def _moves(git_dir: Path) -> Iterator[Move]:
+def _moves(git_dir: Path, commits: Mapping[str, _Commit]) -> Iterator[Move]:
     """The moves of the worktree's HEAD, oldest first."""
     kept = read_reflog(git_dir / HEAD_REFLOG)
     if kept is not None:
         yield from kept
         return
-    # The reftable format has no such file, and git shows only where HEAD went to.
+    # The reftable format has no such file, and git shows only where HEAD went to. A commit that was
+    # made there has what HEAD was at for its parent: another one means that HEAD was moved unseen.
     asked = ["log", "-g", "-z", "--format=%H%x1f%gs", "HEAD", "--"]
     shown = run_git(asked, cwd=git_dir, git_dir=git_dir, check=False)
     for record in reversed(shown.records):
         oid, _, note = record.partition("\x1f")
-        yield Move(old=None, new=oid, note=note)
+        if note in _MOVED_NOWHERE:
+            yield Move(old=oid, new=oid, note=note)
+            continue
+        made = oid in commits and not _MOVED.match(note) and not note.startswith(_AMENDED)
+        parents = commits[oid].parents if made else ()
+        yield Move(old=parents[0] if parents else None, new=oid, note=note)

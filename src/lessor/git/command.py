@@ -41,7 +41,17 @@ _FIXED_VARIABLES: Mapping[str, str] = {
     "GIT_LITERAL_PATHSPECS": "1",
 }
 
-_NO_HOOKS = "core.hooksPath=/dev/null"
+# What a command of Lessor's own could set off. From git 2.54 on configuration names hooks, too, and
+# no folder's setting switches those off; an older git doesn't know these keys.
+_EVENTS = (
+    *("reference-transaction", "post-checkout", "post-index-change", "pre-push", "post-commit"),
+    *("pre-commit", "prepare-commit-msg", "commit-msg", "pre-merge-commit", "post-merge"),
+    *("pre-rebase", "post-rewrite", "pre-applypatch", "post-applypatch", "applypatch-msg"),
+)
+_NO_HOOKS = (
+    "core.hooksPath=/dev/null",
+    *(f"hook.{event}.enabled=false" for event in _EVENTS),
+)
 _FIXED_CONFIGURATION = (
     "core.fsmonitor=false",
     # Also in a bare repository: without HEAD's reflog nobody can tell what was reset away.
@@ -214,7 +224,7 @@ def _options(git_dir: Path | None, work_tree: Path | None, *, hooks: bool = Fals
     options = [f"--git-dir={git_dir}"] if git_dir is not None else []
     if work_tree is not None:
         options.append(f"--work-tree={work_tree}")
-    for setting in _FIXED_CONFIGURATION if hooks else (_NO_HOOKS, *_FIXED_CONFIGURATION):
+    for setting in _FIXED_CONFIGURATION if hooks else (*_NO_HOOKS, *_FIXED_CONFIGURATION):
         options += ["-c", setting]
     return options
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from lessor.git.command import run_git
 from lessor.git.progress import branch_at_head
+from lessor.git.reflog import is_reftable
 from lessor.git.refs import BASES, BRANCHES
 
 
@@ -31,6 +32,10 @@ def flush_commits(git_dir: Path, *, common_dir: Path) -> None:
     others = ["--not", f"--glob={BASES}*", "--remotes", "--tags"]
     for oid in run_git([*walked, *others], cwd=git_dir, git_dir=git_dir).lines:
         _flush(common_dir / "objects" / oid[:2] / oid[2:])
+    if is_reftable(common_dir):
+        for table in (common_dir / "reftable").iterdir():
+            _flush(table)
+        return
     branch = branch_at_head(git_dir)
     if branch is not None:
         _flush(common_dir / f"{BRANCHES}{branch}")

@@ -16,9 +16,8 @@ from lessor.git.layout import layout_of
 from lessor.git.progress import (
     BISECT_START,
     DETACHED_REBASE,
-    HEAD_LOCK,
+    HEAD_LOCKS,
     branch_in_progress,
-    git_locks,
     rebase_head_name,
 )
 from lessor.git.reflog import HANDED_ON
@@ -60,12 +59,13 @@ def _detach(git_dir: Path) -> str:
         moved = run_git(args, cwd=git_dir, git_dir=git_dir, check=False)
         if moved.code == 0:
             return head
-        if HEAD_LOCK in git_locks(git_dir):
+        lock = next((git_dir / name for name in HEAD_LOCKS if (git_dir / name).exists()), None)
+        if lock is not None:
             raise WorktreeError(
-                f"A git command holds {git_dir / HEAD_LOCK}, and may move the branch yet.",
+                f"A git command holds {lock}, and may move the branch yet.",
                 next_step="The branch can be handed on when it ends. If no git runs there any "
                 "more, remove that file.",
-                lock=str(git_dir / HEAD_LOCK),
+                lock=str(lock),
             )
         tries += 1
         if tries == _TRIES:

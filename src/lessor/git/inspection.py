@@ -19,6 +19,7 @@ from lessor.git.index import Index, hidden_edits, read_index
 from lessor.git.layout import Layout, layout_of, linked_layout
 from lessor.git.ownership import is_lessors, lock_reason
 from lessor.git.progress import git_locks, operations_in_progress
+from lessor.git.reflog import is_reftable
 from lessor.git.revision import resolve_commit
 from lessor.git.stash import stashed_on
 from lessor.git.status import Status, read_status, refuse_unread
@@ -189,9 +190,9 @@ def _with_occupants(found: Inspection, inside: Sequence[str] | None) -> Inspecti
 
 
 def _refuse_unreadable(layout: Layout) -> None:
-    if (layout.common_dir / "reftable").is_dir():
+    if is_reftable(layout.common_dir):
         # Operations in progress are references there, and HEAD's reflog is no file (git 2.45 on).
-        raise WorktreeError("This repository keeps its references in reftables.")
+        raise WorktreeError("This repository keeps its references in reftables")
     if not (layout.git_dir / HEAD_REFLOG).is_file():
         raise WorktreeError("HEAD has no reflog, so commits may have been reset away unseen.")
     locks = git_locks(layout.git_dir)

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from lessor.git.command import run_git
+from lessor.git.reflog import is_reftable
 from lessor.git.refs import BRANCHES
 
 _MARKERS = {
@@ -19,7 +21,13 @@ _MARKERS = {
     "sequencer": "cherry-pick",
 }
 HEAD_LOCK = "HEAD.lock"
-_LOCKS = ("index.lock", HEAD_LOCK)
+REFTABLE_LOCK = "reftable/tables.list.lock"
+HEAD_LOCKS = (HEAD_LOCK, REFTABLE_LOCK)
+"""What keeps a worktree's HEAD from being moved, in either format."""
+
+_LOCKS = ("index.lock", *HEAD_LOCKS)
+# In the reftable format these are references, and no files.
+_MARKING_REFS = ("CHERRY_PICK_HEAD", "REVERT_HEAD")
 # What a bisect goes back to: a branch, or a commit where HEAD was detached.
 BISECT_START = "BISECT_START"
 _NOTES = (
@@ -33,6 +41,9 @@ _NOTES = (
     "BISECT_TERMS",
 )
 
+# What stands in HEAD's file for programs that don't know the reftable format.
+_IN_REFTABLE = "ref: refs/heads/.invalid"
+
 # What git writes itself when a rebase was started on a detached HEAD.
 DETACHED_REBASE = "detached HEAD"
 
@@ -40,7 +51,14 @@ DETACHED_REBASE = "detached HEAD"
 def operations_in_progress(git_dir: Path) -> tuple[str, ...]:
     """The operations that wait for `--continue` or `--abort` in this git directory."""
     found = {name for marker, name in _MARKERS.items() if (git_dir / marker).exists()}
+    if is_reftable(git_dir):
+        found |= {_MARKERS[ref] for ref in _MARKING_REFS if _is_there(git_dir, ref)}
     return tuple(sorted(found))
+
+
+def _is_there(git_dir: Path, ref: str) -> bool:
+    asked = ["rev-parse", "-q", "--verify", ref]
+    return run_git(asked, cwd=git_dir, git_dir=git_dir, check=False).code == 0
 
 
 def git_locks(git_dir: Path) -> tuple[str, ...]:
@@ -72,11 +90,15 @@ def branch_in_progress(git_dir: Path) -> str | None:
 
 
 def branch_at_head(git_dir: Path) -> str | None:
-    """The branch that a worktree's HEAD is on; None on a detached one, and in a reftable repository."""
+    """The branch that a worktree's HEAD is on; None on a detached one."""
     try:
         head = os.fsdecode((git_dir / "HEAD").read_bytes()).strip()
     except OSError:
         return None
+    if head == _IN_REFTABLE:
+        asked = ["symbolic-ref", "-q", "HEAD"]
+        known = run_git(asked, cwd=git_dir, git_dir=git_dir, check=False).text
+        return known.removeprefix(BRANCHES) if known.startswith(BRANCHES) else None
     prefix = f"ref: {BRANCHES}"
     return head.removeprefix(prefix) if head.startswith(prefix) else None
 

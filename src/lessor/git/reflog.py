@@ -22,6 +22,11 @@ class Move:
     note: str
 
 
+def is_reftable(git_dir: Path) -> bool:
+    """Whether a git directory keeps its references and reflogs in tables (git 2.45 on), not in files."""
+    return (git_dir / "reftable").is_dir()
+
+
 def read_reflog(path: Path) -> list[Move] | None:
     """The moves that a reflog holds, oldest first; None when there is no such file.
 

@@ -57,14 +57,17 @@ def refuse_bad_ref(common_dir: Path, ref: str) -> None:
 
 
 def read_ref(common_dir: Path, ref: str) -> str | None:
-    """The object id that `ref` points at; None when there is no such reference."""
-    found = run_git(
-        ["show-ref", "--verify", "--hash", "--", ref],
-        cwd=common_dir,
-        git_dir=common_dir,
-        check=False,
-    )
-    return found.text if found.code == 0 else None
+    """The object id that `ref` points at; None when there is no such reference.
+
+    Raises:
+        GitError: Git refuses the repository, as 2.39 does one in the reftable format.
+    """
+    # show-ref answers an absent reference and a refused repository alike; the pattern here also fits
+    # what lies below the name.
+    asked = ["for-each-ref", "--format=%(objectname) %(refname)", ref]
+    listed = run_git(asked, cwd=common_dir, git_dir=common_dir)
+    named = (line.partition(" ") for line in listed.lines)
+    return next((oid for oid, _, name in named if name == ref), None)
 
 
 def is_unreferenced(common_dir: Path, commit: str) -> bool:

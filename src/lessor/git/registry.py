@@ -13,7 +13,13 @@ from lessor.git.command import run_git
 from lessor.git.layout import entry_path
 from lessor.git.lock import file_lock
 from lessor.git.ownership import is_half_made, is_lessors
-from lessor.git.progress import HEAD_LOCK, branch_at_head, branch_in_progress
+from lessor.git.progress import (
+    HEAD_LOCKS,
+    REFTABLE_LOCK,
+    branch_at_head,
+    branch_in_progress,
+)
+from lessor.git.reflog import is_reftable
 from lessor.git.refs import BRANCHES
 from lessor.git.repository import Repository
 from lessor.git.understood import understood
@@ -78,7 +84,7 @@ def worktrees_of(common_dir: Path) -> list[tuple[Path, str | None]]:
         GitError: Git can't list them.
         OSError: A file that says how far a rebase got can't be read.
     """
-    if (common_dir / "reftable").is_dir():
+    if is_reftable(common_dir):
         return [(tree.git_dir, tree.branch) for tree in _listed(common_dir)]
     git_dirs = [common_dir, *(git_dir for _, git_dir in entries(common_dir))]
     return [
@@ -96,10 +102,16 @@ def branch_lock(repo: Repository, branch: str) -> Path | None:
     if own.exists():
         return own
     for entry in list_worktrees(repo):
-        lock = entry.git_dir / HEAD_LOCK
-        if entry.is_lessors and entry.branch == branch and lock.exists():
-            return lock
+        if entry.is_lessors and entry.branch == branch:
+            locks = (entry.git_dir / name for name in HEAD_LOCKS)
+            return next((lock for lock in locks if lock.exists()), None)
     return None
+
+
+def references_lock(repo: Repository) -> Path | None:
+    """The lock by which a git command keeps every reference of a reftable repository, if there is one."""
+    lock = repo.common_dir / REFTABLE_LOCK
+    return lock if lock.exists() else None
 
 
 def find_linked(repo: Repository, path: Path) -> Worktree:

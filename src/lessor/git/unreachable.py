@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lessor.git.command import run_git
+from lessor.git.reflog import is_reftable
 
 # What stays when a worktree goes.
 SHARED_REFS = (
@@ -80,6 +81,13 @@ def is_kept(git_dir: Path, commit: str) -> bool:
 
 
 def _recorded(git_dir: Path) -> Iterator[str]:
+    if is_reftable(git_dir):
+        asked = ["log", "-g", "--format=%H", "HEAD", "--"]
+        yield from run_git(asked, cwd=git_dir, git_dir=git_dir, check=False).lines
+        for name in _FILES:
+            asked = ["rev-parse", "-q", "--verify", name]
+            if "/" not in name:
+                yield from run_git(asked, cwd=git_dir, git_dir=git_dir, check=False).lines
     for name in (HEAD_REFLOG, *_FILES):
         if (git_dir / name).is_file():
             yield from _oids(git_dir / name)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lessor.errors import GitError, LessorError, WorktreeError
+from lessor.errors import GitError, HostError, LessorError, WorktreeError
 from lessor.git.authorship import slips_before
 from lessor.git.command import run_git
 from lessor.git.foreign import record_foreign
@@ -21,7 +21,13 @@ from lessor.git.inspection import take_snapshot
 from lessor.git.layout import linked_layout
 from lessor.git.progress import git_locks
 from lessor.git.refs import BRANCHES, read_ref
-from lessor.git.registry import branch_lock, entries, list_worktrees, plain_place
+from lessor.git.registry import (
+    branch_lock,
+    entries,
+    list_worktrees,
+    plain_place,
+    references_lock,
+)
 from lessor.git.repository import resolve_commit
 from lessor.git.worktree import add_worktree, detach_head, relock_worktree, resume_removals
 from lessor.model.branch import branch_of_epoch
@@ -242,13 +248,20 @@ class Workplace:
 
     def _lock_on(self, branch: str) -> Path | None:
         """The lock by which a git command keeps the branch, and goes on keeping it."""
-        clock = self._desk.clock
+        repo, clock = self._desk.repo, self._desk.clock
         deadline_ms = clock.boottime_ms() + LOCK_PATIENCE_MS
-        while (lock := branch_lock(self._desk.repo, branch)) is not None:
+        while (lock := references_lock(repo) or branch_lock(repo, branch)) is not None:
             if clock.boottime_ms() >= deadline_ms:
-                return lock
+                break
             clock.wait(_LOOK_MS)
-        return None
+        if lock is not None and lock == references_lock(repo):
+            raise HostError(
+                f"A git command holds {lock}: no reference of this repository can be moved.",
+                next_step="It ends by itself, or you end it. If no git runs there any more, remove "
+                "that file, then run again.",
+                lock=str(lock),
+            )
+        return lock
 
     def _leave_branch(self, grant: Grant, branch: str, lock: Path) -> Grant:
         """Leave the branch to the git command that may move it yet; the grant with another one."""
