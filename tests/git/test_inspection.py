@@ -418,6 +418,14 @@ def test_a_clone_in_the_place_of_the_worktree_is_unknown(
     assert "repository of its own" in found.reasons[0]
 
 
+@pytest.mark.timeout(30)
+def test_a_pipe_in_the_place_of_the_git_file_is_unknown(look, worktree: Path):
+    """Reading it would wait for ever."""
+    (worktree / ".git").unlink()
+    os.mkfifo(worktree / ".git")
+    assert look().verdict is Verdict.UNKNOWN
+
+
 def test_links_that_lead_to_one_another_are_unknown(look, worktree: Path, tmp_path: Path):
     worktree.rename(tmp_path / "moved")
     worktree.symlink_to(worktree)

@@ -118,6 +118,8 @@ def entry_path(git_dir: Path) -> Path:
 
 
 def _pointed_at(pointer: Path) -> Path:
+    if not pointer.is_file():  # an agent's pipe would be read for ever
+        raise FileNotFoundError(pointer)
     text = os.fsdecode(pointer.read_bytes()).rstrip("\n")
     if not text.startswith(_POINTER):
         raise FileNotFoundError(pointer)
