@@ -314,6 +314,51 @@ def test_healing_gives_a_directory_its_entry_back_with_its_branch_and_files(
     assert next(w for w in list_worktrees(repo) if w.path == worktree).is_lessors
 
 
+def killed_healing(main: Path, worktree: Path, git: Git, *, has_pointer: bool) -> None:
+    """What is left where git was about to be told of the directory, or had been."""
+    beside = worktree.with_name(f"{worktree.name}-healed")
+    shutil.rmtree(layout_of(worktree).git_dir)
+    made = ("worktree", "add", "-q", "--no-checkout", "--lock", "--reason", "lessor:task=7")
+    git(main, *made, str(beside), BRANCH)
+    if has_pointer:
+        (beside / ".git").replace(worktree / ".git")
+
+
+@pytest.mark.parametrize("has_pointer", [False, True])
+def test_a_healing_that_was_killed_is_gone_on_from(
+    worktree: Path, repo: Repository, main: Path, git: Git, has_pointer: bool
+):
+    (worktree / "README").write_text("edited")
+    killed_healing(main, worktree, git, has_pointer=has_pointer)
+    heal(repo, worktree, main)
+    assert git(worktree, "branch", "--show-current") == BRANCH
+    assert git(worktree, "status", "--porcelain") == " M README"
+    assert [w.path for w in list_worktrees(repo)] == [main, worktree]
+    assert not worktree.with_name(f"{worktree.name}-healed").exists()
+
+
+@pytest.mark.parametrize("has_pointer", [False, True])
+def test_a_worktree_whose_healing_was_killed_is_made_whole_by_the_next_making(
+    add, worktree: Path, repo: Repository, main: Path, git: Git, has_pointer: bool
+):
+    (worktree / "README").write_text("edited")
+    killed_healing(main, worktree, git, has_pointer=has_pointer)
+    path = add(worktree.name)
+    assert git(path, "branch", "--show-current") == BRANCH
+    assert git(path, "status", "--porcelain") == " M README"
+
+
+def test_healing_never_takes_a_directory_with_files_for_its_own_beginning(
+    worktree: Path, repo: Repository, main: Path, git: Git
+):
+    killed_healing(main, worktree, git, has_pointer=False)
+    beside = worktree.with_name(f"{worktree.name}-healed")
+    (beside / "notes").write_text("somebody's")
+    with pytest.raises(GitError):
+        heal(repo, worktree, main)
+    assert (beside / "notes").read_text() == "somebody's"
+
+
 def test_healing_takes_no_branch_from_another_worktree(
     worktree: Path, repo: Repository, main: Path, tmp_path: Path, git: Git
 ):

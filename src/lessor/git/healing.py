@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from lessor.errors import WorktreeError
 from lessor.git.command import failure, run_git
 from lessor.git.layout import layout_of
+from lessor.git.ownership import is_lessors, lock_reason
 from lessor.git.progress import (
     BISECT_START,
     DETACHED_REBASE,
@@ -22,7 +24,7 @@ from lessor.git.progress import (
 )
 from lessor.git.reflog import HANDED_ON
 from lessor.git.refs import BRANCHES, read_ref
-from lessor.git.registry import Worktree
+from lessor.git.registry import Worktree, entries
 from lessor.git.repository import Repository
 from lessor.git.salvage import salvage_entry
 
@@ -121,7 +123,7 @@ def reattach(repo: Repository, *, path: Path, reason: str, source: Sequence[str]
         GitError: Git refuses.
     """
     _refuse_foreign(repo, path)
-    beside = path.with_name(f"{path.name}-healed")
+    beside = _beside(path)
     lock = ["--no-checkout", "--lock", "--reason", reason]
     options, names = source[:-1], source[-1:]
     repo.git(
@@ -142,6 +144,32 @@ def reattach(repo: Repository, *, path: Path, reason: str, source: Sequence[str]
     beside.rmdir()
     repo.git(["worktree", "repair", str(path)])
     layout_of(path).git(["read-tree", "HEAD"])
+
+
+def take_back_healing(repo: Repository, path: Path) -> None:
+    """Unregister what a healing of `path` that was killed had registered; its branch stays.
+
+    Nobody was ever in it: it has no index, and no file but the pointer that was to replace the
+    directory's own. Where that had been replaced, it now leads to an entry that is gone, as before.
+
+    Raises:
+        GitError: Git refuses.
+    """
+    beside = _beside(path)
+    begun = next((git_dir for place, git_dir in entries(repo.common_dir) if place == beside), None)
+    if begun is None or not is_lessors(lock_reason(begun)) or (begun / "index").exists():
+        return
+    files = [file.name for file in beside.iterdir()] if beside.is_dir() else []
+    if files not in ([], [".git"]):
+        return
+    if not files:
+        with suppress(FileNotFoundError):
+            beside.rmdir()  # git refuses a directory without its pointer
+    repo.git(["worktree", "remove", "--force", "--force", "--", str(beside)])
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f"{path.name}-healed")
 
 
 def _refuse_foreign(repo: Repository, path: Path) -> None:

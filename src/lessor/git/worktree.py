@@ -11,7 +11,13 @@ from pathlib import Path
 
 from lessor.errors import GitError, WorktreeError
 from lessor.git.command import CHECKOUT_TIMEOUT_S
-from lessor.git.healing import detach_entry, forget_entry, reattach, restore_pointer
+from lessor.git.healing import (
+    detach_entry,
+    forget_entry,
+    reattach,
+    restore_pointer,
+    take_back_healing,
+)
 from lessor.git.layout import layout_of, linked_layout
 from lessor.git.leaving import is_leaving
 from lessor.git.ownership import making, marked, write_lock
@@ -81,6 +87,7 @@ def add_worktree(
         try:
             if existed and start != began:
                 raise WorktreeError(f"{branch} is there already.", branch=branch)
+            take_back_healing(repo, place)
             _free(repo, place, branch, task=task, epoch=epoch)
             _make_beside_others(repo, place, reason=making(reason), branch=branch, start=start)
             # From here on it is whole: a power cut before leaves half of the files, and nobody may
@@ -129,6 +136,7 @@ def heal_worktree(
     place = plain_place(path)
     with worktree_lock(repo):
         allowed()
+        take_back_healing(repo, place)
         known = list_worktrees(repo)
         entry = next((entry for entry in known if entry.path == place), None)
         if entry is not None:
