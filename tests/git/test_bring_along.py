@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import resource
 import stat
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from lessor.errors import InvalidError
+from lessor.errors import GitError, InvalidError
 from lessor.git.bring import DEFAULT_PATTERNS, bring_along, include_patterns
 
 Git = Callable[..., str]
@@ -127,3 +128,17 @@ def test_without_a_file_the_default_patterns_hold():
     assert include_patterns(None) == DEFAULT_PATTERNS
     assert include_patterns("") == ()
     assert include_patterns(".env\r\na\u2028b\n") == (".env", "a\u2028b")
+
+
+def test_half_a_copy_is_never_taken_for_a_file_that_was_there(main: Path, worktree: Path):
+    """A full disk ends it in the middle; here a limit does."""
+    (main / ".env").write_text("KEY=1\n" * 10_000)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
+    try:
+        with pytest.raises(GitError, match="can't be brought"):
+            bring_along(main, worktree)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert bring_along(main, worktree) == [".env"]
+    assert (worktree / ".env").read_text() == (main / ".env").read_text()

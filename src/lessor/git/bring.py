@@ -131,7 +131,11 @@ def _copy_bytes(original: Path, place: Path, found: os.stat_result) -> None:
     reading = os.open(original, os.O_RDONLY | os.O_NOFOLLOW)
     # Born private: a secret must not be readable between its creation and its chmod.
     writing = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(reading, "rb") as source, os.fdopen(writing, "wb") as copy:
-        shutil.copyfileobj(source, copy)
-        os.fchmod(copy.fileno(), stat.S_IMODE(found.st_mode) & 0o777)
+    try:
+        with os.fdopen(reading, "rb") as source, os.fdopen(writing, "wb") as copy:
+            shutil.copyfileobj(source, copy)
+            os.fchmod(copy.fileno(), stat.S_IMODE(found.st_mode) & 0o777)
+    except OSError:
+        place.unlink()  # the next try would leave half a file as one that was there
+        raise
     os.utime(place, ns=(found.st_atime_ns, found.st_mtime_ns))
