@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import secrets
+import signal
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -28,6 +29,7 @@ LOSSES = ("lost_acknowledgements", "lost_pushes")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run as asked; 0 where nothing was found, 1 where something was."""
     asked = _parser().parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # everything is taken away on the way out
     seed = secrets.randbits(32) if asked.seed is None else asked.seed
     faults = [*FAULTS] if asked.faults == "all" else [*filter(None, asked.faults.split(","))]
     unknown = [fault for fault in faults if fault not in FAULTS]

@@ -97,8 +97,9 @@ class Worker:
         self.clone: Clone | None = None
 
     def work(self) -> None:
-        """Turn after turn."""
-        while not self.stopped:
+        """Turn after turn, as long as the harness lives."""
+        parent = os.getppid()
+        while not self.stopped and os.getppid() == parent:
             self._turn()
             self.clock.wait(self.rng.randrange(10, 80))
 
