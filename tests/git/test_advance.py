@@ -67,3 +67,18 @@ def test_a_checkout_that_changes_its_branch_meanwhile_is_not_taken_for_a_landing
     with pytest.raises(ConflictError, match="other"):
         advance(repo, branch="main", old=old, new=new)
     assert git(main, "rev-parse", "refs/heads/main") == old
+
+
+def test_a_branch_that_a_checkout_has_whose_directory_is_away_is_not_moved(
+    repo: Repository, main: Path, worktree: Path, git: Git, tmp_path: Path
+):
+    """When its disk is mounted again, all that landed would look undone there."""
+    git(main, "branch", "release")
+    git(main, "worktree", "add", "-q", str(tmp_path / "stick"), "release")
+    (tmp_path / "stick").rename(tmp_path / "unmounted")
+    old, new = head_commit(main), landing(git, worktree, README="theirs\n")
+    with pytest.raises(ConflictError, match="stick"):
+        advance(repo, branch="release", old=old, new=new)
+    assert git(main, "rev-parse", "release") == old
+    git(main, "worktree", "prune")
+    assert advance(repo, branch="release", old=old, new=new)

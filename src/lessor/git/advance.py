@@ -30,11 +30,19 @@ def refuse_unready(repo: Repository, branch: str) -> Path | None:
     """Refuse a branch that can't be moved; the checkout that it would be moved in, if any.
 
     Raises:
-        ConflictError: it is checked out where files were changed or something is half done, or in
-            more than one place.
+        ConflictError: it is checked out where files were changed or something is half done, in more
+            than one place, or in one that isn't there now.
         GitError: git can't look.
     """
-    places = [w for w in list_worktrees(repo) if w.branch == branch and w.path.is_dir()]
+    places = [w for w in list_worktrees(repo) if w.branch == branch]
+    away = next((w.path for w in places if not w.path.is_dir()), None)
+    if away is not None:
+        raise ConflictError(
+            f"{branch} is checked out in {away}, which isn't there; its disk may not be mounted.",
+            next_step=f"Mount it. If it is gone for good: git -C {repo.root} worktree prune",
+            branch=branch,
+            checkout=str(away),
+        )
     if not places:
         return None
     if len(places) > 1:
