@@ -543,3 +543,32 @@ def test_hooks_that_the_setup_command_installs_run_too(shop: RunRig) -> None:
     )
     assert ran.read_text() == "ran\n"
     assert (shop.root / ".git" / "hooks" / "pre-commit").exists()
+
+
+@pytest.mark.parametrize("verb", ["paths", "label"])
+def test_a_commit_waits_for_no_module_that_it_does_not_need(
+    leased: Leased, tmp_path: Path, verb: str
+) -> None:
+    """Nearly all that the gate costs is its imports."""
+    leased.write("src/new.py")
+    message = tmp_path / "message"
+    message.write_text("change\n")
+    folder = str(hooks_folder(leased.worktree))
+    asked = {"paths": ["paths"], "label": ["label", str(message), "message"]}[verb]
+    code = (
+        "import sys; from lessor.guard.commit import main\n"
+        "code = main(sys.argv[1:]); print(*sys.modules); sys.exit(code)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-P", "-E", "-c", code, *asked, folder],
+        cwd=leased.worktree,
+        env={**os.environ, "GIT_EDITOR": ":"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    spared = {"tempfile", "importlib.resources", "psycopg", "click", "rich", "asyncio"}
+    if verb == "label":
+        spared |= {"apsw", "dataclasses", "subprocess", "lessor.store"}
+        assert "Lessor-Label" in message.read_text()
+    assert spared & set(ended.stdout.split()) == set()

@@ -13,7 +13,6 @@ import os
 import re
 import signal
 import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -147,6 +146,8 @@ def pipe_git(
         GitMissingError: There is no git to run.
         GitError: One of them failed, or time ran out.
     """
+    import tempfile  # noqa: PLC0415 - a commit's hook, which waits for its imports, pipes nothing
+
     env = _environment({})
     with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as complaint:
         asked.write(input)

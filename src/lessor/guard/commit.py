@@ -8,6 +8,7 @@ worktree, and the gate at completion judges all of it again.
 
 from __future__ import annotations
 
+import gc
 import os
 import shlex
 import sys
@@ -17,7 +18,6 @@ from typing import TYPE_CHECKING
 
 from lessor.errors import LeaseLostError, LessorError
 from lessor.runner.posted import FILE, Posted, read_posted
-from lessor.settings import UNASKED
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -34,6 +34,7 @@ _FINAL = frozenset({"commit-msg", _KEEPS_COMMENTS})
 
 def main(arguments: Sequence[str]) -> int:
     """Answer one hook; 0 lets git go on."""
+    gc.disable()  # it would look through all that is imported, for garbage that nobody makes here
     verb, *rest, folder = arguments
     here = Path(folder)
     writes = verb in {"label", "unlabel"}
@@ -118,6 +119,8 @@ def _named(paths: Sequence[str]) -> str:
 
 
 def _unasked(why: str) -> int:
+    from lessor.settings import UNASKED  # noqa: PLC0415 - a commit that is let through needs none
+
     if os.environ.get(UNASKED) == "1":
         _say("committed without asking for the lease; it is judged at completion.")
         return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
+from pathlib import Path
 
 from lessor.errors import StoreCorruptError, StoreNewerError
 
@@ -26,9 +26,8 @@ class Migration:
 
 def load_migrations(dialect: str) -> list[Migration]:
     """The files of `dialect`, by version."""
-    folder = resources.files("lessor.store").joinpath(dialect, "migrations")
     found = []
-    for file in folder.iterdir():
+    for file in (Path(__file__).parent / dialect / "migrations").iterdir():
         number, _, rest = file.name.partition("_")
         if file.name.endswith(".sql"):
             found.append(
