@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from lessor.model.intent import UNDER_WAY_MS
 from simulation.ground import clash
 from simulation.judging import BrokenError
 from simulation.tables import Row
@@ -123,6 +124,10 @@ def _pass(world: World, *, until: Callable[[], bool]) -> None:
     A lease lasts longer by what the clock was set back meanwhile: that is safe, and nobody can tell it.
     """
     longest = LEASE_TIMES * world.plan.ttl_ms + SETTLING_MS + world.set_back_ms
+    if not world.plan.fenced and any(
+        intent["settled_ms"] is None for intent in world.tables.rows["intent"].values()
+    ):
+        longest += UNDER_WAY_MS  # nothing there refuses it: it gets its time
     end = world.clock.boottime_ms() + longest
     turns = 0
     while world.clock.boottime_ms() < end and world.scheduler.turn():

@@ -57,6 +57,7 @@ class Memory:
             tuple[int, int], tuple[int, int]
         ] = {}  # by repository and file: fence, task
         self.read: dict[tuple[int, int], tuple[int, int]] = {}
+        self.unblocked: dict[int, int] = {}  # how often a person did, by task
         self.completed: dict[int, int] = {}  # the lease, by task
         self.answers: dict[tuple[str, str], frozenset[int]] = {}  # leases, by worker and request
         self.latest = 0  # the latest that the store's clock ever said
@@ -158,4 +159,4 @@ def judge(rules: Sequence[Callable[[Any], Iterator[str]]], case: Any) -> None:
     """Raise BrokenError with the first thing that a rule finds."""
     for rule in rules:
         for found in rule(case):
-            raise BrokenError(rule.__name__, (rule.__doc__ or "").strip(), found)
+            raise BrokenError(rule.__name__, (rule.__doc__ or "").partition("\n")[0], found)

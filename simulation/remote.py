@@ -117,6 +117,9 @@ class Remote:
         self._refuse_down(remote)
         return {ref: oid for ref, oid in self.refs.items() if ref.startswith(prefix)}
 
+    def place_of(self, _cwd: object, _remote: str) -> None:
+        """What `lessor.git.remote.place_of` promises of a remote on another machine."""
+
     def run_git(self, args: Sequence[str], **_options: object) -> GitResult:
         """The two questions that are asked of the clone itself."""
         if args[:2] == ["merge-base", "--is-ancestor"]:
@@ -195,6 +198,7 @@ def wired(remote: Remote) -> Iterator[None]:
             (git_fence, "_commit", commit),
             (fencing, "tips_below", remote.tips_below),
             (recovering, "remote_tips", remote.tips),
+            (recovering, "place_of", remote.place_of),
             (pushing, "remote_tips", remote.tips),
             (pushing, "push", remote.push),
             (pushing, "run_git", remote.run_git),

@@ -166,7 +166,14 @@ def each_change_has_its_event(commit: Commit) -> Iterator[str]:
 
 
 def attempts_are_bounded(commit: Commit) -> Iterator[str]:
-    """Each grant counts one attempt, and no more is charged than was begun, nor than may be."""
+    """Each grant counts one attempt, and no more is charged than was begun, nor than may be.
+
+    A person who unblocks a task lets it be tried once more.
+    """
+    for event in commit.made("event"):
+        if event["kind"] == "unblocked":
+            again = commit.memory.unblocked
+            again[event["task_id"]] = again.get(event["task_id"], 0) + 1
     granted: dict[int, int] = {}
     for row in commit.made("lease"):
         if row["kind"] == "lease":
@@ -178,9 +185,10 @@ def attempts_are_bounded(commit: Commit) -> Iterator[str]:
         begun = task["attempts"] - (0 if old is None else old["attempts"])
         if begun != granted.get(task["id"], 0):
             yield f"task {task['id']} counts {begun} more attempts"
-        if task["charged"] > min(task["attempts"], task["max_attempts"]):
+        most = task["max_attempts"] + commit.memory.unblocked.get(task["id"], 0)
+        if task["charged"] > min(task["attempts"], most):
             yield f"task {task['id']} is charged {task['charged']} of {task['max_attempts']}"
-        spent = old is not None and old["charged"] >= old["max_attempts"]
+        spent = old is not None and old["charged"] >= most
         if begun and spent and old is not None and old["status"] == "queued":
             yield f"task {task['id']} was granted with all its attempts spent"
         if old is not None and task["charged"] > old["charged"] + 1:
