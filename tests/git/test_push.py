@@ -235,3 +235,30 @@ def test_a_remote_that_isnt_there_is_told_without_credentials(main: Path, bare: 
     assert "hunter2" not in str(refused.value.facts)
     with pytest.raises(RemoteUnreachableError):
         push(main, str(bare.with_name("none.git")), [change(WORK, None, "1" * 40)])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "metrics: connect to stats.example: Connection refused",
+        "fatal: unable to access 'https://stats.example/'",
+        "fatal: the receiving end does not support --atomic push",
+    ],
+)
+def test_a_push_that_is_cut_short_is_never_called_unsent_by_a_hook_s_words(
+    main: Path, bare: Path, commits, git, words: str
+) -> None:
+    before, moved = bare / "hooks" / "pre-receive", bare / "hooks" / "reference-transaction"
+    before.write_text(f'#!/bin/sh\necho "{words}" >&2\n')
+    moved.write_text('#!/bin/sh\n[ "$1" != committed ] || kill -9 $PPID\n')
+    for hook in (before, moved):
+        hook.chmod(0o755)
+    pushed = push(main, "origin", [change(WORK, None, commits[1])])
+    assert tip(git, bare, WORK) == commits[1]
+    assert pushed.fate(WORK) is Fate.UNKNOWN
+
+
+@pytest.mark.parametrize("remote", ["git://localhost:1/a", "http://localhost:1/a", "./none.git"])
+def test_a_remote_that_shows_nothing_was_sent_nothing(main: Path, commits, remote: str) -> None:
+    with pytest.raises(RemoteUnreachableError):
+        push(main, remote, [change(WORK, None, commits[1])])

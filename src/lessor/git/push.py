@@ -33,18 +33,19 @@ _WAY_TO_HOSTS = (
     "GIT_PROXY_COMMAND",
 )
 
-# What git says before it has sent anything. Whatever else ends a push without an answer for each
-# reference may have reached the remote.
+# What git says as it dies before it has sent anything (2.39). Whatever else ends a push without an
+# answer for each reference may have reached the remote.
 _NOTHING_SENT = (
+    "could not read from remote repository",  # after any words of ssh's, when no reference was shown
     "does not appear to be a git repository",
     "unable to access",
-    "could not resolve",
-    "connection refused",
-    "permission denied",
-    "host key verification failed",
+    "unable to connect to",
+    "unable to look up",
     "authentication failed",
     "could not read username",
+    "could not read password",
 )
+_DIED, _LAST_WORD = 128, "fatal: "
 _LACKS = "the receiving end does not support"
 _NO_OPTIONS = f"{_LACKS} push options"
 _MOVED = frozenset(" +-*")
@@ -127,7 +128,7 @@ def push(
         args, cwd=cwd, remote=remote, option=option, hooks=hooks, timeout_s=timeout_s, told=told
     )
     told = told and bool(option)
-    if told and result is not None and _NO_OPTIONS in _complaint(result):
+    if told and result is not None and _lacks(result, _NO_OPTIONS):
         told = False
         # Git runs pre-push before it finds out: it has run, and let this very push go.
         result = _send(
@@ -189,15 +190,15 @@ def _listed(cwd: Path, remote: str, *patterns: str) -> list[tuple[str, str]]:
 
 def _refuse_unsent(remote: str, result: GitResult) -> None:
     """Raise where git says that it has sent nothing."""
-    complaint = _complaint(result)
-    if _LACKS in complaint:
+    if _lacks(result, _LACKS):
         name = hide_credentials(remote)
         raise GitError(
             f"{name} takes no atomic push: what belongs together could come apart there.",
             next_step="Put Lessor's hooks there instead: lessor git install-server-hooks.",
             remote=name,
         )
-    if any(words in complaint for words in _NOTHING_SENT):
+    last = _last_words(result)[-1:]
+    if result.code == _DIED and any(words in line for line in last for words in _NOTHING_SENT):
         raise unreachable(remote, result)
 
 
@@ -282,8 +283,15 @@ def _fate(flag: str, summary: str) -> Fate:
     return Fate.STALE if any(words in summary for words in stale) else Fate.REFUSED
 
 
-def _complaint(result: GitResult) -> str:
-    return result.err.decode(errors="replace").lower()
+def _last_words(result: GitResult) -> list[str]:
+    """What git itself died of, also at the other end: a hook's words say nothing of what was sent."""
+    lines = result.err.decode(errors="replace").lower().splitlines()
+    return [line for line in lines if line.startswith(_LAST_WORD)]
+
+
+def _lacks(result: GitResult, what: str) -> bool:
+    # The other end's complaint of the lost line may come after it.
+    return any(what in line for line in _last_words(result))
 
 
 def _said(result: GitResult) -> tuple[str, ...]:
