@@ -357,3 +357,32 @@ def test_a_task_without_a_result_is_refused(shop):
     task = shop.add("not yet")
     with pytest.raises(NotFoundError):
         land(shop, task)
+
+
+def unanswered(shop, path):
+    """A task that asked with commits, and whose paths are held no longer."""
+    agent = f'echo half >> {path}; echo "Which rate?" > "$LESSOR_OUTBOX/question"'
+    task = shop.add(f"ask {path}", scopes=(path,))
+    assert shop.run(agent, task=task) == 8
+    shop.lessor.store._db.execute("UPDATE lease SET expires_ms = granted_ms WHERE kind = 'hold'")
+    shop.lessor.leases.sweep()
+    return task
+
+
+def test_what_stands_on_unfinished_work_lands_after_it(shop):
+    asks = unanswered(shop, "README")
+    task = result(shop, "README")
+    assert shop.shown(task, "README").endswith("half\nby 2")
+    (done,) = land(shop, task)
+    assert (done.came, done.step) == (Came.WAITS, "lessor why 1")
+    assert "stands on the work of #1, which isn't finished" in done.text
+    shop.lessor.tasks.cancel([asks])
+    assert [one.came for one in land(shop, task)] != [Came.WAITS]
+
+
+def test_unfinished_work_that_was_merged_by_hand_is_no_ground_any_more(shop):
+    asks = unanswered(shop, "README")
+    git(shop.root, "merge", "-q", shop.task(asks).branch)
+    result(shop, "docs/index.md")
+    assert shop.lessor.landings.results(unfinished=True, task=asks) == []
+    assert shop.task(asks).state == "needs_person"
