@@ -42,7 +42,10 @@ def place_of(cwd: Path, remote: str) -> Path | None:
     asked = run_git(["remote", "get-url", "--push", remote], cwd=cwd, check=False)
     url = asked.text if asked.code == 0 else remote
     place = cwd / url.removeprefix("file://")
-    return place.resolve() if place.is_dir() else None
+    try:
+        return place.resolve() if place.is_dir() else None
+    except OSError:  # a URL may be longer than any name of a file
+        return None
 
 
 def _from_url(text: str) -> tuple[str, str]:
