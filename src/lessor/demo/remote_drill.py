@@ -21,7 +21,7 @@ from lessor.demo.drilled import PATIENCE_MS, DrilledWorker, Step
 from lessor.demo.interrupting import interrupted_by_signals, undisturbed
 from lessor.demo.protection import Protection, see_protection
 from lessor.demo.scratch import Left, Scratch, make_scratch
-from lessor.errors import LessorError
+from lessor.errors import GitError, LessorError
 from lessor.git.fence import fence_ref
 from lessor.git.push import Fate
 from lessor.git.repository import Repository
@@ -301,7 +301,8 @@ class RemoteDrill:
     def _settle(self, scratch: Scratch, task: str) -> None:
         for intent in self._lessor.intents.of_task(task):
             if intent.outcome is None and intent.over:
-                recover_one(self._lessor, scratch.cwd, intent, under_way_ms=0)
+                with suppress(GitError):  # others of the repository may be asking, too
+                    recover_one(self._lessor, scratch.cwd, intent, under_way_ms=0)
 
     def _push_newer(self, scratch: Scratch, grant: Grant, newer: str) -> bool:
         errand = Errand(
