@@ -13,7 +13,7 @@ from lessor.model.lease import terms_for
 from lessor.model.workspace import WorkspaceState
 from lessor.runner.noting import NoteKind
 
-TERMS = terms_for(4_000)
+TERMS = terms_for(8_000)
 # Git has HEAD's lock and the branch's when it asks this hook whether to go on.
 HOOK = '[ "$1" = prepared ] || exit 0\ntouch {ready}\nwhile [ ! -e {go} ]; do sleep 0.05; done\n'
 COMMITS = (

@@ -14,6 +14,8 @@ from lessor.runner.lease_file import lease_file
 from lessor.runner.noting import NoteKind
 
 TERMS = terms_for(4_000)
+# Three epochs, each with a worktree to make: on a busy machine a shorter term runs out meanwhile.
+ROOMY = terms_for(8_000)
 ZOMBIE = (
     'echo half > half.txt; git add -A; git commit -qm half; touch "$LESSOR_OUTBOX/ready"; '
     "while [ ! -e {go} ]; do sleep 0.05; done; {moves}; touch {go}.done; exec sleep 600"
@@ -97,7 +99,7 @@ def test_a_zombies_commit_isnt_the_branchs_own_because_it_was_handed_on_once_mor
         f'case "$LESSOR_EPOCH" in 1) {ZOMBIE.format(go=go, moves=moves)};; 2) {second};; '
         f"*) {THIRD.format(go=go)};; esac"
     )
-    started = shop.start(agent, workers=3, terms=TERMS)
+    started = shop.start(agent, workers=3, terms=ROOMY)
     first = shop.await_note(NoteKind.STARTED)
     until(lambda: list(shop.state.glob("runs/*/outbox/ready")), "the first epoch has committed")
     frozen = [first.supervisor, first.pid]
