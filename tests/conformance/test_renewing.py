@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from builders import TTL, Yard, zombie
+from lessor.clock import ManualClock
 from lessor.errors import LeaseLostError
 from lessor.model.grant import Reach
 
@@ -135,3 +136,19 @@ def test_a_refusal_names_who_holds_it_now(yard: Yard) -> None:
     assert facts["end_reason"] == "lapsed"
     assert "codex-1 holds it now at epoch 2 for 50 s more" in str(error)
     assert error.next_step
+
+
+def test_nobody_is_told_of_more_than_a_term_when_the_clock_was_put_back(yard: Yard) -> None:
+    """Put forward again it ends the lease when it would have; a holder would believe in it for longer."""
+    yard.add(scopes=("a",))
+    request = yard.request()
+    (grant,) = yard.lessor.leases.claim(request)
+    assert isinstance(yard.store.clock, ManualClock)
+    yard.store.clock.step_wall(-30_000)
+    if yard.store.kind == "postgres":
+        yard.store.sql("UPDATE test_clock SET now_ms = now_ms - 30000")
+    later = yard.store.connect()
+    (again,) = later.leases.claim(request)
+    assert again.ttl_ms == TTL
+    for _ in range(2):
+        assert later.leases.renew_one(grant.holder, request_id="r1").ttl_ms == TTL

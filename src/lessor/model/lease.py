@@ -146,3 +146,12 @@ class Holder:
 def is_live(*, now: int, expires_ms: int, ended_ms: int | None) -> bool:
     """The one predicate: not ended, and strictly before the deadline."""
     return ended_ms is None and now < expires_ms
+
+
+def time_left(*, now: int, expires_ms: int, ttl_ms: int) -> int:
+    """For how many milliseconds a holder may believe in its lease, from when it asked; never negative.
+
+    A store's clock that was put back shows more than the term. Put forward again, as such clocks are,
+    it ends the lease long before: a term is all that anybody is told of.
+    """
+    return max(0, min(ttl_ms, expires_ms - now))

@@ -16,7 +16,7 @@ from typing import TypeVar
 from lessor.errors import LeaseLostError
 from lessor.ids import Chance, new_request_id
 from lessor.model.grant import Ended, Failure, Renewed
-from lessor.model.lease import Holder, LeaseEnd, is_live
+from lessor.model.lease import Holder, LeaseEnd, is_live, time_left
 from lessor.model.lifecycle import TaskEvent, TaskState, next_state
 from lessor.model.recovery import RecoveryRule, decide_recovery
 from lessor.model.retry import RetryPolicy
@@ -91,11 +91,12 @@ def _renewal(
         and row.lease_id is not None
         and row.expires_ms is not None
         and row.version is not None
+        and row.ttl_ms is not None
     ):
         return Renewed(
             lease=naming.lease(row.lease_id),
             version=row.version,
-            ttl_ms=max(0, row.expires_ms - row.now),
+            ttl_ms=time_left(now=row.now, expires_ms=row.expires_ms, ttl_ms=row.ttl_ms),
             expires_ms=row.expires_ms,
             last=row.expires_ms == row.max_until_ms,
         )

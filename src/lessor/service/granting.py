@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lessor.model.grant import Grant, Stand
-from lessor.model.lease import Epoch, Holder
+from lessor.model.lease import Epoch, Holder, time_left
 from lessor.model.task import Effects
 from lessor.service.naming import Naming
 from lessor.service.rows import GrantRow, unpack
@@ -42,7 +42,7 @@ def grant_of(row: GrantRow, *, worker: str, token: str, naming: Naming) -> Grant
         fence=row.fence,
         term=row.term,
         attempts=row.attempts,
-        ttl_ms=max(0, row.expires_ms - row.now),
+        ttl_ms=time_left(now=row.now, expires_ms=row.expires_ms, ttl_ms=row.ttl_ms),
         granted_ms=row.granted_ms,
         expires_ms=row.expires_ms,
         max_until_ms=row.max_until_ms,

@@ -163,6 +163,7 @@ class RenewedRow(NamedTuple):
     end_reason: str | None
     renew_request: str | None
     version: int | None
+    ttl_ms: int | None
     expires_ms: int | None
     max_until_ms: int | None
     now: int

@@ -84,7 +84,7 @@ WITH x AS MATERIALIZED (
 )
 SELECT x.ord, CASE WHEN r.id IS NULL THEN 0 ELSE 1 END AS done, l.id AS lease_id,
   CASE WHEN l.mine THEN 1 ELSE 0 END AS mine, l.ended_ms, l.end_reason, l.renew_request,
-  coalesce(r.version, l.version) AS version, coalesce(r.expires_ms, l.expires_ms) AS expires_ms, l.max_until_ms, n.now
+  coalesce(r.version, l.version) AS version, l.ttl_ms, coalesce(r.expires_ms, l.expires_ms) AS expires_ms, l.max_until_ms, n.now
 FROM x CROSS JOIN n LEFT JOIN l ON l.ord = x.ord LEFT JOIN renewed AS r ON r.id = l.id
 ORDER BY x.ord
 

@@ -43,7 +43,7 @@ UPDATE lease SET version = version + 1, renewed_ms = :now, renew_request = p.ask
 FROM picked AS p WHERE lease.id = p.lease_id;
 SELECT x.value ->> 'ord' AS ord, p.lease_id IS NOT NULL AS done, l.id AS lease_id,
   coalesce(l.worker_id = x.value ->> 'worker_id' AND l.token_hash = x.value ->> 'token_hash', 0) AS mine,
-  l.ended_ms, l.end_reason, l.renew_request, l.version, l.expires_ms, l.max_until_ms, :now AS now
+  l.ended_ms, l.end_reason, l.renew_request, l.version, l.ttl_ms, l.expires_ms, l.max_until_ms, :now AS now
 FROM json_each(:rows) AS x
 LEFT JOIN lease AS l ON l.task_id = x.value ->> 'task_id' AND l.epoch = x.value ->> 'epoch' AND l.kind = 'lease'
 LEFT JOIN picked AS p ON p.lease_id = l.id
