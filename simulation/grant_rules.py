@@ -265,6 +265,16 @@ def blocked_paths_belong_to_somebody(commit: Commit) -> Iterator[str]:
                 yield f"lease {new['id']} is drained and still blocks {left}"
 
 
+def an_unsettled_push_keeps_its_paths(commit: Commit) -> Iterator[str]:
+    """While nobody knows what became of a push, its lease's paths aren't freed."""
+    for old, new in commit.rows("lease"):
+        if old["drained"] or not new["drained"]:
+            continue
+        for intent in commit.tables.rows["intent"].values():
+            if intent["lease_id"] == new["id"] and intent["settled_ms"] is None:
+                yield f"lease {new['id']} is drained, and its push {intent['id']} isn't settled"
+
+
 def needs_are_counted(commit: Commit) -> Iterator[str]:
     """`needs_left` is the number of needs that haven't succeeded."""
     for change in commit.of("task"):
@@ -300,6 +310,7 @@ GRANT_RULES = (
     a_question_keeps_its_paths,
     nobody_waits_for_what_is_over,
     blocked_paths_belong_to_somebody,
+    an_unsettled_push_keeps_its_paths,
     needs_are_counted,
 )
 

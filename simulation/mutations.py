@@ -449,6 +449,7 @@ MUTATIONS: Sequence[Mutation] = (
             )
         ],
         caught_by=[
+            "an_unsettled_push_keeps_its_paths",
             "no_stale_push_lands",
             "a_push_is_settled_as_it_went",
             "no_push_lands_after_its_fence_is_closed",

@@ -15,6 +15,7 @@ FAULTS: Mapping[str, str] = {
     "straggler": "a copy of a call is delivered long after its caller has gone on",
     "pause": "a process stands still between two statements, and goes on with what it was about to do",
     "crash": "a process ends, and what it remembered is gone",
+    "crash_in_doubt": "a process ends after it has sent a push, and before it knows what became of it",
     "crash_within": "a process ends at some statement of a transaction",
     "broken_statement": "a statement of a transaction fails: busy, full, or an I/O error",
     "disk_full": "the store can't grow for a while (SQLITE_FULL wherever SQLite says so)",
@@ -35,7 +36,16 @@ FAULTS: Mapping[str, str] = {
 
 RATES = (0.003, 0.01, 0.03, 0.1)
 RARE = frozenset(
-    {"clone", "forged", "careless", "check_fails", "hook_refuses", "push_late", "push_unanswered"}
+    {
+        "clone",
+        "forged",
+        "crash_in_doubt",
+        "careless",
+        "check_fails",
+        "hook_refuses",
+        "push_late",
+        "push_unanswered",
+    }
     | {"person_intrudes", "witness", "disk_full", "step_forward", "step_back", "suspend"}
 )
 """What could happen at fewer places: five times as often there."""

@@ -18,8 +18,11 @@ from lessor.git.command import GitResult
 from lessor.git.fence import FENCES
 from lessor.git.push import Fate, Pushed, RefChange
 from lessor.publish import fencing, pushing, recovering
+from simulation.plan import Plan
 
 HEADS = "refs/heads/"
+LATEST_MS = 800_000
+"""Lessor's own git is stopped before a push has been under way for `UNDER_WAY_MS`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +44,10 @@ class Taken:
 class Surroundings(Protocol):
     """What the remote asks of the world around it."""
 
+    plan: Plan
+
     def step(self, what: str) -> None: ...
+    def may_crash(self) -> None: ...
     def hit(self, fault: str) -> bool: ...
     def sleep(self, milliseconds: int) -> None: ...
     def span(self, name: str, low: int, high: int) -> int: ...
@@ -84,6 +90,7 @@ class Remote:
     ) -> Pushed:
         """What `lessor.git.push.push` promises."""
         world = self._world
+        ttl = world.plan.ttl_ms
         world.step("push")
         self._refuse_down(remote)
         world.sleep(world.span("push", 5, 400))
@@ -93,13 +100,15 @@ class Remote:
         if world.hit("push_late"):
             world.later(
                 "a late push",
-                world.span("push_late", 1_000, 600_000),
+                min(world.span("push_late", ttl // 3, 6 * ttl), LATEST_MS),
                 lambda: self._apply_late(changes, atomic=atomic),
             )
+            world.may_crash()
             world.sleep(world.span("push", 5_000, 60_000))
             return Pushed(fates=dict.fromkeys((c.ref for c in changes), Fate.UNKNOWN))
         fates = self._apply(changes, atomic=atomic)
         if world.hit("push_unanswered"):
+            world.may_crash()
             world.sleep(world.span("push", 5_000, 60_000))
             return Pushed(fates=dict.fromkeys((c.ref for c in changes), Fate.UNKNOWN))
         world.sleep(world.span("push", 5, 400))

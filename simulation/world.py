@@ -140,6 +140,11 @@ class World:
         if process.mortal and self.hit("crash"):
             raise CrashedError
 
+    def may_crash(self) -> None:
+        """A moment at which an end leaves the most behind."""
+        if self.scheduler.running.mortal and self.hit("crash_in_doubt"):
+            raise CrashedError
+
     def transact(self, store: SqliteStore, act: Callable[[], T], *, writes: bool) -> T:
         """Do something to the store; whatever it commits is judged."""
         doing = self.scheduler.running.doing
