@@ -135,6 +135,26 @@ def test_the_page_fits_80_columns(person: Person) -> None:
             assert cell_len(line) <= 80, line
 
 
+def test_a_long_section_counts_what_it_leaves_out_and_cuts_nothing_in_two(
+    person: Person, shop: Path
+) -> None:
+    """Seven questions of two lines each: six have room, and it is one that hasn't."""
+    git(shop, "rm", "-q", "lessor.toml")
+    git(shop, "commit", "-q", "-m", "no check")
+    question = "Which version of the software development kit should the example use, and why?"
+    for n in range(7):
+        person.add(f"Ask {n}", "--scope", f"docs/{n}")
+    agent = f"echo '{question}'"
+    assert person.run("run", "-n", "2", "--", "/bin/sh", "-c", agent).code == 8
+    lines = person.ok().lines
+    start = next(n for n, line in enumerate(lines) if line.startswith("needs you"))
+    body = lines[start : lines.index("", start)]
+    shown = [line for line in body if "Ask" in line]
+    assert len(shown) == 6
+    assert body[-1].split() == ["and", "1", "more:", "lessor", "list"]
+    assert " ".join(body[-2].split()).endswith('and why?"')
+
+
 def test_titles_stand_below_each_other_on_the_page(person: Person) -> None:
     for n in range(1, 11):
         person.add(f"task {n}", *(("--in", "2h") if n > 8 else ()))

@@ -43,12 +43,12 @@ def show_page(invocation: Invocation, *, watch: bool) -> None:
 def page_lines(board: Board, width: int) -> list[Line]:
     """The page's lines."""
     sections = [
-        _section("running", _leases(board.running, board, width), width),
-        _section("ready", _ready(board, width), width),
-        _section("waits", _waits(board, width), width),
+        _section("running", _one_each(_leases(board.running, board, width)), width),
+        _section("ready", _one_each(_ready(board, width)), width),
+        _section("waits", _waits(board, width), width, unseen=_unseen(board)),
         _section("needs you", _needs(board, width), width),
-        _section("to land", _results(board, width), width),
-        _section("held", _holds(board.holds, board, width), width),
+        _section("to land", _one_each(_results(board, width)), width),
+        _section("held", _one_each(_holds(board.holds, board, width)), width),
         _section("failed", _failures(board, width), width),
     ]
     body = [line for section in sections for line in section]
@@ -154,14 +154,23 @@ def _watch(invocation: Invocation) -> None:
             return
 
 
-def _section(name: str, rows: Sequence[Line], width: int) -> list[Line]:
+def _section(
+    name: str, entries: Sequence[Sequence[Line]], width: int, *, unseen: int = 0
+) -> list[Line]:
+    """A name, and as many whole entries beside it as there is room for; `unseen` more weren't read."""
     tone = {"needs you": Tone.WARN, "failed": Tone.BAD, "running": Tone.GOOD}.get(name, Tone.NAME)
-    shown_rows = rows[:MOST_ROWS]
+    rows: list[Line] = []
+    left = unseen
+    for n, entry in enumerate(entries):
+        if len(rows) + len(entry) > MOST_ROWS:
+            left += len(entries) - n
+            break
+        rows += entry
     lines: list[Line] = [
-        [Piece(pad("" if n else name, LABEL), tone), *row] for n, row in enumerate(shown_rows)
+        [Piece(pad("" if n else name, LABEL), tone), *row] for n, row in enumerate(rows)
     ]
-    if len(rows) > len(shown_rows):
-        more = f"and {len(rows) - len(shown_rows)} more: lessor list"
+    if left:
+        more = f"and {left} more: lessor list"
         lines.append([pad("", LABEL), Piece(fit(more, width - LABEL), Tone.FAINT)])
     return lines
 
@@ -215,7 +224,7 @@ def _holds(leases: Sequence[LeaseRecord], board: Board, width: int) -> list[Line
     )
 
 
-def _waits(board: Board, width: int) -> list[Line]:
+def _waits(board: Board, width: int) -> list[list[Line]]:
     rows = [
         (
             task,
@@ -227,14 +236,15 @@ def _waits(board: Board, width: int) -> list[Line]:
         )
         for task, why in board.waits
     ]
-    lines = _told(rows, board, width)
-    unseen = board.queued - len(board.ready) - len(board.waits)
-    if unseen > 0:
-        lines.append([Piece(f"and {unseen} more: lessor list", Tone.FAINT)])
-    return lines
+    return _told(rows, board, width)
 
 
-def _needs(board: Board, width: int) -> list[Line]:
+def _unseen(board: Board) -> int:
+    """How many of the queued weren't asked why they wait."""
+    return max(board.queued - len(board.ready) - len(board.waits), 0)
+
+
+def _needs(board: Board, width: int) -> list[list[Line]]:
     rows = [(task, Piece(_wish(task, board), Tone.WARN)) for task in board.needs_you]
     return _told(rows, board, width)
 
@@ -264,20 +274,26 @@ def _blocks(task: Task, board: Board) -> str:
     return f"; #{one.first}{others} {verb} for it since {lapse(board.now_ms - one.since_ms)}"
 
 
-def _told(rows: Sequence[tuple[Task, Piece]], board: Board, width: int) -> list[Line]:
+def _told(rows: Sequence[tuple[Task, Piece]], board: Board, width: int) -> list[list[Line]]:
     """Tasks with a text each, which goes on below itself for a few lines."""
     heads = [f"{_number(task.number, board)} {fit(shown(task.title), TITLE)}" for task, _ in rows]
     left = max((text_width(head) for head in heads), default=0)
-    lines: list[Line] = []
+    entries: list[list[Line]] = []
     for head, (_, told) in zip(heads, rows, strict=True):
         parts = wrap(shown(told.text), width - LABEL - left - 2)
         if len(parts) > MOST_LINES:
             parts = [*parts[: MOST_LINES - 1], f"{parts[MOST_LINES - 1].rstrip('.')}…"]
-        lines += [
-            [pad(head if n == 0 else "", left), "  ", Piece(part, told.tone)]
-            for n, part in enumerate(parts)
-        ]
-    return lines
+        entries.append(
+            [
+                [pad(head if n == 0 else "", left), "  ", Piece(part, told.tone)]
+                for n, part in enumerate(parts)
+            ]
+        )
+    return entries
+
+
+def _one_each(lines: Sequence[Line]) -> list[list[Line]]:
+    return [[line] for line in lines]
 
 
 def _results(board: Board, width: int) -> list[Line]:
@@ -294,7 +310,7 @@ def _results(board: Board, width: int) -> list[Line]:
     )
 
 
-def _failures(board: Board, width: int) -> list[Line]:
+def _failures(board: Board, width: int) -> list[list[Line]]:
     rows = [(task, Piece(first_line(task.last_error), Tone.BAD)) for task in board.failed]
     return _told(rows, board, width)
 
