@@ -165,7 +165,9 @@ def test_a_conflict_goes_back_with_its_paths_and_nothing_is_half_landed(shop):
     done = land(shop, first, second, third)
     assert [one.came for one in done] == [Came.LANDED, Came.CONFLICTS, Came.LANDED]
     assert done[1].conflicts == ("src/app.py",)
-    assert done[1].step.endswith("git rebase main claude/2-edit-src-app-py, then: lessor land 2")
+    assert done[1].step.endswith(
+        "git rebase main claude/2-edit-src-app-py, then: lessor land 2 --onto main"
+    )
     assert log(shop) == ["edit docs/index.md", "edit src/app.py", "begin"]
     assert "src/app.py" in shop.lessor.landings.results(task=second)[0].trouble
     assert shop.task(second).stage is not Stage.LANDED
@@ -184,6 +186,33 @@ def test_what_a_person_mended_on_the_branch_lands(shop):
     (done,) = land(shop, second)
     assert done.came is Came.LANDED
     assert (shop.root / "src/app.py").read_text().endswith("by 1\nby 2\n")
+
+
+def test_what_was_mended_where_one_stands_is_not_landed_on_itself(shop):
+    """`git rebase main BRANCH` leaves a person on that branch, and it has its own commits."""
+    first, second = conflicting(shop)
+    land(shop, first)
+    branch = shop.task(second).branch
+    git(shop.root, "rebase", "main", branch, check=False)
+    (shop.root / "src/app.py").write_text("one\ntwo\nthree\nby 1\nby 2\n")
+    git(shop.root, "add", "-A")
+    git(shop.root, "-c", "core.editor=true", "rebase", "--continue")
+    with pytest.raises(ConflictError) as refused:
+        land(shop, second, branch=branch)
+    assert "lessor land 2 --onto" in refused.value.next_step
+    assert shop.task(second).stage is not Stage.LANDED
+    (done,) = land(shop, second)
+    assert done.came is Came.LANDED
+    assert git(shop.root, "show", "main:src/app.py").endswith("by 1\nby 2")
+
+
+@pytest.mark.parametrize("detached", [False, True])
+def test_a_run_where_somebody_looks_at_a_result_does_not_take_it_for_landed(shop, detached):
+    task = result(shop, "src/app.py")
+    git(shop.root, "checkout", "-q", *(["--detach"] if detached else []), shop.task(task).branch)
+    shop.run(EDIT)
+    assert shop.task(task).stage is not Stage.LANDED
+    assert [one.task for one in shop.lessor.landings.results(task=task)] == [task]
 
 
 @pytest.mark.parametrize("deleted", [False, True])

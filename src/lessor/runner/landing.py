@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from lessor.errors import BusyError, NotFoundError
+from lessor.errors import BusyError, ConflictError, NotFoundError
 from lessor.git.advance import advance, refuse_unready
 from lessor.git.lock import file_lock
 from lessor.git.refs import BRANCHES, landing_ref, put_ref, read_ref
@@ -79,13 +79,14 @@ class Lander:
 
         Raises:
             NotFoundError: one has no result that could land, or the branch isn't there.
-            ConflictError: the branch is checked out where it can't be moved.
+            ConflictError: the branch is checked out where it can't be moved, or is a result itself.
             BusyError: somebody else lands here.
             DeniedError: the target's configuration would run what nobody agreed to.
             GitError: git can't.
         """
         self._desk.worktrees_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         with file_lock(self._desk.worktrees_dir / "land.lock", wait_ms=_WAIT_MS):
+            self._refuse_result(tasks)
             refuse_unready(self._desk.repo, self._branch)
             there = {one.task.id: one for one in self._settle()}
             left = [self._desk.lessor.tasks.task(task.id) for task in tasks]
@@ -96,6 +97,22 @@ class Lander:
                 left.remove(task)
                 done.append(self._land(task))
             return done
+
+    def _refuse_result(self, tasks: Sequence[Task]) -> None:
+        """A result's branch is no target: what came onto it would count as landed, and be nowhere."""
+        results = self._desk.lessor.landings.results(
+            repository=self._desk.repository, unfinished=True
+        )
+        own = next((one for one in results if one.branch == self._branch), None)
+        if own is None:
+            return
+        numbers = " ".join(str(task.number) for task in tasks)
+        raise ConflictError(
+            f"{self._branch} is a result itself, #{self._desk.lessor.tasks.task(own.task).number}, "
+            "that hasn't landed: nothing lands on it.",
+            next_step=f"Name the branch that it is for: lessor land {numbers} --onto BRANCH.",
+            branch=self._branch,
+        )
 
     def _settle(self) -> list[Settled]:
         desk = self._desk
@@ -217,7 +234,7 @@ class Lander:
             text=text,
             old=tip,
             conflicts=paths,
-            step=f"{self._mending(task)}, then: lessor land {task.number}",
+            step=f"{self._mending(task)}, then: lessor land {task.number} --onto {self._branch}",
         )
 
     def _mending(self, task: Task) -> str:

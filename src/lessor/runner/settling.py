@@ -45,9 +45,13 @@ def settle_landed(
 ) -> list[Settled]:
     """Record as landed what `target` has of the repository's results; those that weren't known.
 
-    It asks git about all of them at once, and no remote.
+    It asks git about all of them at once, and no remote. A result's own branch has it by itself:
+    where that is the target, nothing has landed.
     """
-    tasks = [lessor.tasks.task(one.task) for one in _open_results(lessor, repository, most=most)]
+    results = _open_results(lessor, repository, most=most)
+    if any(_is_own(target, one) for one in results):
+        return []
+    tasks = [lessor.tasks.task(one.task) for one in results]
     found = [*_by_history(common_dir, tasks, target), *_cut_off(common_dir, tasks, target)]
     return _settle(lessor, common_dir, found, target=target)
 
@@ -103,6 +107,12 @@ def forget_landing(common_dir: Path, task: str) -> None:
     kept = read_ref(common_dir, landing_ref(task))
     if kept is not None:
         delete_ref(common_dir, landing_ref(task), expected=kept)
+
+
+def _is_own(target: Target, result: Unlanded) -> bool:
+    # A detached HEAD is named by its commit.
+    stands_on_it = target.commit == result.head and result.head.startswith(target.name)
+    return stands_on_it or target.name == result.branch
 
 
 def _open_results(lessor: Lessor, repository: str, *, most: int = MOST) -> list[Unlanded]:
