@@ -48,8 +48,8 @@ torture: $(STAMP)  ## real processes and real faults: SECONDS=3600 STORE=postgre
 	$(BIN)/python torture/run --seconds $(SECONDS) --store $(STORE) $(if $(SEED),--seed $(SEED))
 
 torture-smoke: $(STAMP)  ## the same for two minutes, on both stores
-	$(BIN)/python torture/run --seconds 40 --store sqlite
-	$(BIN)/python torture/run --seconds 40 --store postgres
+	$(BIN)/python torture/run --seconds 40 --untimed --store sqlite
+	$(BIN)/python torture/run --seconds 40 --untimed --store postgres
 
 bench: $(STAMP)  ## peers and curves into build/bench; FULL=1 takes hours, DOCS=1 replaces the page in docs
 	@$(BIN)/python -W ignore benchmarks/bench.py $(if $(FULL),--full) $(if $(DOCS),--docs)
