@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from explore import MORE
-from faults import BOTH, Fault, loaded
+from faults import Fault, loaded
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 from rig import Rig
@@ -16,23 +16,8 @@ from shadow_rules import ShadowMachine
 
 EXAMPLES = {"sqlite": 80, "postgres": 20}
 FAULTS = {
-    "the end of a shadow wakes only who is parked on it": Fault(
-        edits=[
-            (
-                "drain",
-                r"(AND waiting_on IN \(|AND t\.waiting_on = ANY \(ARRAY\()\s*SELECT g\.lease_id",
-                r"\1 SELECT -g.lease_id",
-            )
-        ],
-        kinds=BOTH,
-    ),
-    "a claim of any repository looks only where somebody's own shadow has ended": Fault(
-        edits=[("heads", r"l\.kind = 'shadow' AND", "1 = 0 AND")],
-        kinds=BOTH,
-    ),
     "a setting wakes nobody": Fault(
         edits=[("wake_shadowed", r"l\.ended_ms IS NULL AND", "1 = 0 AND")],
-        kinds=BOTH,
     ),
     "a question leaves nothing": Fault(
         edits=[("asked_results", r"o\.end_reason = 'asked'", "1 = 0")],
