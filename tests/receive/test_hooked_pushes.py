@@ -85,10 +85,10 @@ def test_a_zombie_is_refused_with_what_it_carries_and_what_is_current(gated: Gat
     late = gated.holding("services/billing")
     gated.commit("services/billing/a", text="late\n")
     seen = gated.bare / "seen"
-    gated.hook("pre-receive.before-lessor", f'echo "$GIT_PUSH_OPTION_0" > {seen}; exit 1')
+    gated.hook("../hooks.before-lessor/pre-receive", f'echo "$GIT_PUSH_OPTION_0" > {seen}; exit 1')
     gated.refused(late)
     ticket = seen.read_text().strip()
-    (gated.bare / "hooks" / "pre-receive.before-lessor").unlink()
+    (gated.bare / "hooks.before-lessor" / "pre-receive").unlink()
     gated.yard.lessor.leases.release(late.holder)
     gated.claim(late.task)
     said = gated.plainly("HEAD", LESSOR_PUSH=ticket)
@@ -101,10 +101,10 @@ def test_what_was_announced_for_one_commit_serves_for_no_other(gated: Gated) -> 
     grant = gated.holding("services/billing")
     gated.commit("services/billing/a", text="one\n")
     seen = gated.bare / "seen"
-    gated.hook("pre-receive.before-lessor", f'echo "$GIT_PUSH_OPTION_0" > {seen}; exit 1')
+    gated.hook("../hooks.before-lessor/pre-receive", f'echo "$GIT_PUSH_OPTION_0" > {seen}; exit 1')
     gated.refused(grant)
     ticket = seen.read_text().strip()
-    (gated.bare / "hooks" / "pre-receive.before-lessor").unlink()
+    (gated.bare / "hooks.before-lessor" / "pre-receive").unlink()
     assert "settled already" in gated.plainly("HEAD", LESSOR_PUSH=ticket)
     for forged in ("lessor=1.sesame", "lessor=99." + "0" * 64, ticket[:-2] + "zz", "lessor="):
         assert "nobody announced" in gated.plainly("HEAD", LESSOR_PUSH=forged)

@@ -38,14 +38,18 @@ def hooked(gated: Gated, tmp_path: Path) -> Gated:
 
 
 def hooks(gated: Gated) -> dict[str, bytes]:
-    place = gated.bare / "hooks"
-    return {p.name: p.read_bytes() for p in sorted(place.iterdir()) if p.suffix != ".sample"}
+    found = sorted(gated.bare.glob("hooks*/*"))
+    return {
+        p.relative_to(gated.bare).as_posix(): p.read_bytes()
+        for p in found
+        if p.is_file() and p.suffix != ".sample"
+    }
 
 
 def test_hooks_are_renewed_and_taken_out_without_a_trace(gated: Gated) -> None:
     repo = find_repository(gated.bare)
     before = hooks(gated)
-    assert set(before) == set(NAMES)
+    assert set(before) == {f"hooks/{name}" for name in NAMES}
     gated.install()
     assert hooks(gated) == before
     assert has_server_hooks(repo)
@@ -78,12 +82,67 @@ def test_what_they_refuse_stays_refused(hooked: Gated) -> None:
     assert hooked.tip("mine") == ""
 
 
+def test_a_hook_that_goes_by_its_name_and_by_what_lies_around_it_still_refuses(
+    gated: Gated,
+) -> None:
+    """Gitea's hooks are one text that runs what lies in a folder of the hook's name."""
+    repo = find_repository(gated.bare)
+    uninstall_server_hooks(repo)
+    gated.hook("dispatch", 'exec "$(dirname "$0")/$(basename "$0").d/protect"')
+    gated.hook("pre-receive.d/protect", 'echo "theirs says no" >&2; exit 1')
+    (gated.bare / "hooks" / "pre-receive").symlink_to("dispatch")
+    before = hooks(gated)
+    gated.install()
+    assert "theirs says no" in gated.plainly("HEAD:refs/heads/mine")
+    assert gated.tip("mine") == ""
+    uninstall_server_hooks(repo)
+    assert hooks(gated) == before
+    assert (gated.bare / "hooks" / "pre-receive").is_symlink()
+    assert not list(gated.bare.glob("hooks.*"))
+
+
+def test_what_an_installation_that_was_cut_short_left_is_healed(hooked: Gated) -> None:
+    """A hook is kept first, and stays where it is until ours takes its place."""
+    repo = find_repository(hooked.bare)
+    before = hooks(hooked)
+    uninstall_server_hooks(repo)
+    theirs = hooks(hooked)
+    kept = hooked.bare / "hooks.before-lessor" / "pre-receive"
+    for heal, expected in ((hooked.install, before), (uninstall_server_hooks, theirs)):
+        uninstall_server_hooks(repo)
+        kept.parent.mkdir()
+        os.link(hooked.bare / "hooks" / "pre-receive", kept)
+        heal(*([] if heal == hooked.install else [repo]))
+        assert hooks(hooked) == expected
+
+
+def test_a_folder_of_hooks_that_a_link_shares_is_left_alone(gated: Gated, tmp_path: Path) -> None:
+    uninstall_server_hooks(find_repository(gated.bare))
+    shared, place = tmp_path / "shared", gated.bare / "hooks"
+    place.rename(shared)
+    place.symlink_to(shared)
+    before = sorted(shared.iterdir())
+    with pytest.raises(GitError, match="which others may use, too"):
+        gated.install()
+    assert sorted(shared.iterdir()) == before
+
+
+def test_a_folder_of_hooks_deep_in_the_repository_is_served(gated: Gated) -> None:
+    uninstall_server_hooks(find_repository(gated.bare))
+    git(gated.bare, "config", "core.hooksPath", "custom/hooks")
+    (gated.bare / "custom").mkdir()
+    gated.install()
+    gated.holding("services/billing")
+    gated.commit("services/billing/a", text="two\n")
+    assert "is leased" in gated.plainly("HEAD")
+
+
 def test_they_are_put_back_as_they_were(hooked: Gated, tmp_path: Path) -> None:
     hooked.install()
     assert len(hooks(hooked)) == 2 * len(NAMES)
     assert uninstall_server_hooks(find_repository(hooked.bare))
     assert hooks(hooked) == {
-        name: f"#!/bin/sh\n{text.format(seen=tmp_path / name)}\n".encode()
+        f"hooks/{name}": f"#!/bin/sh\n{text.format(seen=tmp_path / name)}\n".encode()
         for name, text in THEIRS.items()
     }
     assert os.access(hooked.bare / "hooks" / "pre-receive", os.X_OK)
@@ -197,4 +256,4 @@ def test_a_hook_that_took_the_place_of_ours_never_costs_the_one_that_was_there_f
     assert first in before.values()
     (hooked.bare / "hooks" / "pre-receive").unlink()
     hooked.install()
-    assert hooks(hooked)["pre-receive.before-lessor"] == first
+    assert hooks(hooked)["hooks.before-lessor/pre-receive"] == first

@@ -1,9 +1,9 @@
 #!/bin/sh
 # Lessor asks about every push; taken out again by: lessor git uninstall-server-hooks
-# The hook that was here before is beside it, and goes first: what it refuses isn't asked about.
+# The hook that was here before goes first, under its own name: what it refuses isn't asked about.
 here=${0%/*}
-before=$here/@NAME@.before-lessor
-gate=$here/../lessor
+before=$here/@BEFORE@/@NAME@
+gate=$here/@GATE@
 ask() {
   [ -r @CLIENT@ ] || {
     echo "lessor: refused: Lessor isn't installed here any more; its hooks are. Take them out, or install it." >&2
