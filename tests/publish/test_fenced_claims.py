@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from site_of_work import Site, git
 
@@ -68,6 +70,25 @@ def test_an_ended_lease_that_never_had_a_reference_is_in_nobodys_way(site: Site)
     (second,) = site.claim()
     assert site.fences() == [second.lease]
     assert state(site, first.lease) is FenceState.CLOSED
+
+
+def test_a_lease_that_ends_while_it_is_made_ready_is_told_as_lost(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was among those to be closed then, and git refuses one reference named twice."""
+    site.yard.add(scopes=["src"])
+    (grant,) = site.yard.claim()
+    announce = site.lessor.fences.announce
+
+    def ends_then(*args: Any, **more: Any) -> object:
+        fence = announce(*args, **more)
+        site.yard.complete(grant)
+        return fence
+
+    monkeypatch.setattr(site.lessor.fences, "announce", ends_then)
+    with pytest.raises(LeaseLostError):
+        make_ready(site.lessor, site.clone, grant.holder)
+    assert site.fences() == []
 
 
 def test_whoever_ends_a_lease_closes_its_reference(site: Site) -> None:

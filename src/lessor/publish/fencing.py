@@ -45,6 +45,8 @@ def make_ready(lessor: Lessor, cwd: Path, holder: Holder) -> FenceRef | None:
         # Before those on record: the restored store may know an older value of one.
         _close_unknown(lessor, cwd, remote)
     closing = _ended(lessor, lease.repository, remote)
+    if lease.id in closing:  # it ended since: the guard of another announcement says how
+        lessor.fences.announce(holder, remote=remote, oid=oid)
     refs = {fence_ref(over): [oid] for over, oid in closing.items()}
     if fence.state is FenceState.OPEN:
         close_fences(cwd, remote, refs)
