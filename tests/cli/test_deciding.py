@@ -45,6 +45,14 @@ def test_answer_of_a_task_that_asks_nothing_is_refused(person: Person) -> None:
     assert refused.err.splitlines()[-1] == "  next  See: lessor why 1."
 
 
+def test_an_empty_answer_is_refused_and_the_task_still_asks(person: Person) -> None:
+    number = asked(person)
+    for words in ("", "  "):
+        refused = person.run("answer", number, words)
+        assert (refused.code, "The answer is empty." in refused.err) == (2, True)
+    assert person.ok("show", number, "-o", "json").json["state"] == "needs_person"
+
+
 def test_retry_takes_a_task_that_failed_too_often_back_with_more_words(person: Person) -> None:
     person.add("a", "--max-attempts", "1")
     grant = person.claim()

@@ -74,6 +74,30 @@ def test_an_unknown_command_is_refused_with_the_nearest_name(person: Person) -> 
     assert "Did you mean `lessor show`?" in refused.err
 
 
+def test_an_unknown_command_that_is_near_none_is_told_once_where_they_are(person: Person) -> None:
+    refused = person.run("qqqqq")
+    assert refused.err.splitlines() == [
+        "lessor: There is no command 'qqqqq'.",
+        "  next  See `lessor --help`.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("group", "commands"),
+    [("repo", "fence"), ("git", "install-server-hooks, uninstall-server-hooks")],
+)
+def test_a_group_that_is_called_alone_says_in_one_line_what_it_has(
+    person: Person, group: str, commands: str
+) -> None:
+    refused = person.run(group)
+    assert refused.code == 2
+    said = " ".join(refused.err.split())
+    assert (
+        said
+        == f"lessor: lessor {group} needs one of: {commands}. next See `lessor {group} --help`."
+    )
+
+
 def test_options_may_stand_before_or_after_the_command(person: Person) -> None:
     person.add("a")
     after = person.ok("list", "-o", "json", "--repo", ".").json

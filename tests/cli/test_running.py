@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from person import Person, git
 
 
@@ -134,6 +135,75 @@ def test_after_a_run_the_next_commands_are_those_that_help(
     assert "lessor land 1" in person.ok("show", "1").lines[-1]
     person.ok("land", "1")
     assert "lessor land" not in person.ok("show", "1").lines[-1]
+
+
+def test_a_result_that_nothing_checked_is_not_called_checked_when_it_has_landed(
+    person: Person, shop: Path, tmp_path: Path
+) -> None:
+    trusting(shop)
+    person.ok("do", "One", "--", agent(tmp_path, "echo five > one.txt"))
+    person.ok("land", "1")
+    said = " ".join(person.ok("show", "1").out.split())
+    assert "checked no check was there to run" in said
+    assert "passed" not in said
+
+
+def test_a_task_that_has_to_wait_says_for_what_and_the_command_that_ends_it(
+    person: Person, shop: Path, tmp_path: Path
+) -> None:
+    """Two results that don't contain each other: one has to land before the next begins."""
+    trusting(shop)
+    works = agent(tmp_path, "echo $LESSOR_NUMBER > $LESSOR_NUMBER.txt")
+    for word in ("One", "Two"):
+        lessor = person.ok("do", word, "--", works)
+        assert "next  lessor diff" in lessor.out
+    said = person.ok("do", "Three", "--scope", ".", "--", works)
+    told = " ".join(said.out.split())
+    assert "queued: waits for the result of #1 One to land" in told
+    assert said.lines[-1] == "next  lessor land 1     lessor why 3"
+    again = person.ok("run", "--", works)
+    assert again.lines[-2:] == ["nothing to claim: 1 task waits", "next  lessor why 3     lessor"]
+
+
+@pytest.mark.parametrize("given", [("do", "fix", "true"), ("run", "-n", "2", "true")])
+def test_an_agents_command_without_two_dashes_before_it_is_refused(
+    person: Person, shop: Path, given: tuple[str, ...]
+) -> None:
+    """`lessor do fix true` would start /bin/true on a task that is called fix."""
+    trusting(shop)
+    refused = person.run(*given)
+    assert refused.code == 2
+    said = " ".join(refused.err.split())
+    assert ('lessor do "fix true"' in said) is (given[0] == "do")
+    assert "-- CMD ARGS" in said
+    assert person.ok("list", "-o", "json").json == []
+
+
+def test_a_word_that_is_nearly_the_briefs_is_refused_before_an_agent_starts(
+    person: Person, shop: Path
+) -> None:
+    trusting(shop)
+    person.add("One")
+    refused = person.run("run", "--", "/bin/echo", "{breif}")
+    assert (refused.code, refused.err.splitlines()[-1]) == (2, "  next  Write {brief}.")
+    assert person.ok("show", "1", "-o", "json").json["state"] == "queued"
+
+
+def test_an_agent_that_fails_without_a_word_ends_no_line_with_a_colon(
+    person: Person, shop: Path
+) -> None:
+    trusting(shop)
+    person.add("One", "--max-attempts", "1")
+    said = person.run("run", "--", "false")
+    assert [line for line in said.lines if line.endswith("failed: exited with 1")]
+    assert "failed too often: exited with 1\n" in person.ok().out
+
+
+def test_a_repository_without_a_commit_is_told_to_make_one(person: Person, tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q", "fresh")
+    refused = person.run("do", "One", "--", "true", cwd=tmp_path / "fresh")
+    assert "There is no commit yet in" in refused.err
+    assert refused.err.splitlines()[-1] == "  next  Make the first one."
 
 
 def test_run_says_whose_a_line_is_where_several_work(

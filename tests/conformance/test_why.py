@@ -35,7 +35,7 @@ def test_it_is_ready(yard: Yard) -> None:
     assert (why(yard, first.task).cause, why(yard, first.task).position) == (Cause.READY, 1)
     found = why(yard, second.task)
     assert (found.cause, found.position, found.next_step) == (Cause.READY, 2, "lessor run")
-    assert "1 go before it" in found.sentence
+    assert "1 goes before it" in found.sentence
 
 
 @pytest.mark.parametrize("parked", [False, True])

@@ -139,8 +139,8 @@ class Commands(click.Group):
             import difflib
 
             near = difflib.get_close_matches(args[0], COMMANDS, n=1)
-            hint = f"Did you mean `lessor {near[0]}`?" if near else "See `lessor --help`."
-            raise click.UsageError(f"There is no command {args[0]!r}. {hint}", ctx)
+            hint = f" Did you mean `lessor {near[0]}`?" if near else ""
+            raise click.UsageError(f"There is no command {args[0]!r}.{hint}", ctx)
         return super().resolve_command(ctx, args)
 
     @override

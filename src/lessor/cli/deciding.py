@@ -16,7 +16,7 @@ from lessor.cli.phrases import next_lines, title_line
 from lessor.cli.records import task_record
 from lessor.cli.requesting import request_id_option
 from lessor.cli.text import Line, Piece, Tone
-from lessor.errors import TransitionRefusedError
+from lessor.errors import InvalidError, TransitionRefusedError
 from lessor.model.lifecycle import is_terminal
 from lessor.model.task import NewTask, Task
 from lessor.service.deciding import Decided
@@ -33,6 +33,10 @@ def answer(invocation: Invocation, *, task: str, text: str, request_id: str) -> 
     """Answer a task's question; it is queued again and told the answer. `-` reads it from stdin."""
     found = find_task(invocation, task)
     words = _text(text)
+    if not words.strip():
+        raise InvalidError(
+            "The answer is empty.", next_step=f'Say it: lessor answer {found.number} "…".'
+        )
     with refusals([found], "answered"):
         done = invocation.lessor.tasks.answer(
             found.id, words, actor=invocation.person, request_id=request_id

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import click
+from click.exceptions import NoArgsIsHelpError
 
 from lessor.cli.output import Format, Record, write_json, write_lines
 from lessor.cli.text import Line, Piece, Tone
@@ -74,13 +75,21 @@ def problem_of(error: LessorError | click.ClickException | OSError) -> Problem:
         )
     if isinstance(error, click.UsageError):
         hint = f"See `{error.ctx.command_path} --help`." if error.ctx else ""
-        return Problem(
-            code="usage", message=error.format_message(), next_step=hint, exit_code=USAGE
-        )
+        message = _without_command(error) or error.format_message()
+        return Problem(code="usage", message=message, next_step=hint, exit_code=USAGE)
     if isinstance(error, click.ClickException):
         return Problem(code="failed", message=error.format_message(), exit_code=FAILED)
     where = f"{error.filename}: " if error.filename else ""
     return Problem(code="system", message=f"{where}{error.strerror or error}.", exit_code=FAILED)
+
+
+def _without_command(error: click.UsageError) -> str:
+    """Of a group that was called alone, which commands it has; click has its whole help there."""
+    ctx = error.ctx
+    if not isinstance(error, NoArgsIsHelpError) or ctx is None:
+        return ""
+    names = ctx.command.list_commands(ctx) if isinstance(ctx.command, click.Group) else []
+    return f"{ctx.command_path} needs one of: {', '.join(names)}."
 
 
 def asked_format(arguments: Sequence[str]) -> Format:

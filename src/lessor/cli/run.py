@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from lessor.cli.board import read_board
 from lessor.cli.diff import size_text
 from lessor.cli.invocation import Invocation
 from lessor.cli.listing import state_text
-from lessor.cli.options import command, pass_invocation
+from lessor.cli.options import Command, pass_invocation
 from lessor.cli.output import write_lines
-from lessor.cli.phrases import next_lines, title_line
+from lessor.cli.phrases import next_lines, reason_text, title_line
 from lessor.cli.results import changed_files
-from lessor.cli.text import Line, Piece, Tone
+from lessor.cli.text import Line, Piece, Tone, wrap
 from lessor.cli.times import lapse
-from lessor.errors import LessorError
+from lessor.errors import InvalidError, LessorError
 from lessor.model.task import NewTask, Task
+
+if TYPE_CHECKING:
+    from typing_extensions import override
+else:
+
+    def override(method: Callable[..., Any]) -> Callable[..., Any]:
+        """typing.override, which Python 3.11 lacks."""
+        return method
+
 
 _AGENT_COMMAND = click.argument(
     "agent_command", nargs=-1, type=click.UNPROCESSED, metavar="[-- CMD ARGS…]"
@@ -33,7 +44,32 @@ _ANYWAY = click.option(
 )
 
 
-@command("run", context_settings={"ignore_unknown_options": False, "allow_interspersed_args": True})
+class _AgentCommand(Command):
+    """A command that takes an agent's after `--`, and none without it.
+
+    Else the second word of a title that nobody put in quotes is a program that is started.
+    """
+
+    @override
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        marked = "--" in args
+        rest = super().parse_args(ctx, args)
+        given = ctx.params.get("agent_command") or ()
+        if given and not marked:
+            words = " ".join([*filter(None, [ctx.params.get("title")]), *given])
+            step = f'Put a title in quotes: lessor do "{words}".' if ctx.params.get("title") else ""
+            raise InvalidError(
+                f"{given[0]!r} stands where an agent's command would, and no `--` is before it.",
+                next_step=f"{step} An agent's command comes last: -- CMD ARGS.".strip(),
+            )
+        return rest
+
+
+@click.command(
+    "run",
+    cls=_AgentCommand,
+    context_settings={"ignore_unknown_options": False, "allow_interspersed_args": True},
+)
 @click.option(
     "-n",
     "workers",
@@ -96,7 +132,7 @@ def run(
     return code
 
 
-@command("do")
+@click.command("do", cls=_AgentCommand)
 @click.argument("title")
 @_AGENT
 @_BASE
@@ -184,7 +220,7 @@ def _summary(invocation: Invocation, numbers: Sequence[int], workers: int) -> li
         invocation.lessor.tasks.task_numbered(n, repository=invocation.repository) for n in numbers
     ]
     if not tasks:
-        return [["nothing to claim"], *next_lines(['lessor add "…"', "lessor"])]
+        return _nothing(invocation)
     verified = sum(task.stage == "verified" for task in tasks)
     unverified = sum(task.stage == "unverified" for task in tasks)
     asking = sum(task.state == "needs_person" for task in tasks)
@@ -203,6 +239,17 @@ def _summary(invocation: Invocation, numbers: Sequence[int], workers: int) -> li
     if workers == 1 and len(tasks) > 1:
         steps.append("lessor run -n 3  (more side by side)")
     return [[], [" · ".join(parts)], *next_lines(steps)]
+
+
+def _nothing(invocation: Invocation) -> list[Line]:
+    """What a run that got no task says: of those that wait, how many, and how to ask why."""
+    board = read_board(invocation)
+    if not board.queued:
+        return [["nothing to claim"], *next_lines(['lessor add "…"', "lessor"])]
+    first = next((task for task, _ in board.waits), None) or next(iter(board.ready), None)
+    said = "1 task waits" if board.queued == 1 else f"{board.queued} tasks wait"
+    steps = [f"lessor why {first.number}"] if first else []
+    return [[f"nothing to claim: {said}"], *next_lines([*steps, "lessor"])]
 
 
 def _steps(tasks: Sequence[Task]) -> list[str]:
@@ -231,9 +278,20 @@ def _ending(invocation: Invocation, task: Task) -> list[Line]:
         ]
         steps = [f"lessor diff {number}", f"lessor land {number}"] if files else []
         return [[], head, *next_lines([*steps, f"lessor show {number}"])]
+    if task.state == "queued":
+        return _queued(invocation, task)
     steps = (
         [f'lessor answer {number} "…"']
         if task.state == "needs_person"
         else [f"lessor why {number}", f"lessor retry {number}"]
     )
     return [[], [Piece(state_text(task), Tone.WARN)], *next_lines(steps)]
+
+
+def _queued(invocation: Invocation, task: Task) -> list[Line]:
+    """The ending of a task that didn't begin, or was given back: why it waits, and what ends that."""
+    why = invocation.lessor.tasks.why(task.id)
+    told = f"queued: {reason_text(why, task, now=invocation.lessor.now_ms())}"
+    lines: list[Line] = [[Piece(line, Tone.WARN)] for line in wrap(told, invocation.columns)]
+    steps = dict.fromkeys([why.next_step or "lessor run", f"lessor why {task.number}"])
+    return [[], *lines, *next_lines(list(steps))]

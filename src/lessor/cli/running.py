@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 
 from lessor.cli.invocation import Invocation
 from lessor.cli.notes import LineReporter
@@ -12,6 +13,7 @@ from lessor.git.repository import resolve_commit
 from lessor.model.lease import HEARTBEAT_TERMS, terms_for
 from lessor.project import Project, project_of
 from lessor.project.manifest import MANIFEST
+from lessor.runner.briefing import BRIEF, PROMPT
 from lessor.runner.commands import AGENT_COMMANDS
 from lessor.runner.desk import Desk, Plan, RunOptions
 from lessor.runner.host import this_host
@@ -19,6 +21,8 @@ from lessor.runner.noting import NoteKind
 from lessor.runner.progress import ProgressLimits
 from lessor.runner.run import Run
 from lessor.runner.stopping import Stopping
+
+_WORDS = (BRIEF, PROMPT)
 
 
 def run_here(invocation: Invocation, options: RunOptions) -> tuple[int, Run]:
@@ -132,7 +136,16 @@ def from_here(invocation: Invocation, command: tuple[str, ...]) -> tuple[str, ..
     """The agent's command with a program that lies here by its whole path.
 
     The agent starts in a worktree, where a script that isn't committed doesn't exist.
+
+    Raises:
+        InvalidError: a word of it is nearly `{brief}` or `{prompt}`, and would be given on as it is.
     """
+    for word in command:
+        near = get_close_matches(word, _WORDS, n=1) if word[:1] == "{" else []
+        if near and word not in _WORDS:
+            raise InvalidError(
+                f"{word!r} is nothing that is filled in.", next_step=f"Write {near[0]}."
+            )
     if not command or "/" not in command[0] or "{" in command[0]:
         return command
     program = invocation.here / command[0]

@@ -18,6 +18,7 @@ from lessor.cli.results import changed_files
 from lessor.cli.text import Line, Piece, Tone, fit, pad, row, shown, table, wrap
 from lessor.cli.times import clock_time, instant, lapse
 from lessor.git.changes import FileChange
+from lessor.model.grant import Result
 from lessor.model.lease import SECOND, LeaseEnd
 from lessor.model.task import Task
 from lessor.service.reading import LeaseRecord
@@ -98,7 +99,8 @@ def _lines(
     files: Sequence[FileChange],
 ) -> list[Line]:
     width = invocation.columns
-    facts = next((lease.result.facts for lease in reversed(leases) if lease.result), {})
+    result = next((lease.result for lease in reversed(leases) if lease.result), None)
+    facts = {} if result is None else result.facts
     lines = [_head(task, width), *_asked(task, width)]
     if task.said and task.said.strip() not in (task.last_error or ""):
         lines += _shortened(_paragraph("said", f'"{task.said.strip()}"', width))
@@ -106,7 +108,7 @@ def _lines(
         lines += _shortened(_paragraph("error", task.last_error.strip(), width, tone=Tone.BAD))
     lines += _logs(invocation, task, leases, width)
     lines += _changed(files, width)
-    lines += _checked(task, facts, width)
+    lines += _checked(task, result, width)
     lines += _leases(invocation, leases, width)
     lines += _saved(invocation, task, width)
     lines += _cost(facts, leases, width)
@@ -187,12 +189,13 @@ def _changed(files: Sequence[FileChange], width: int) -> list[Line]:
     return lines
 
 
-def _checked(task: Task, facts: object, width: int) -> list[Line]:
-    known = facts if isinstance(facts, dict) else {}
-    took = known.get("check_ms")
+def _checked(task: Task, result: Result | None, width: int) -> list[Line]:
+    took = None if result is None else result.facts.get("check_ms")
     time = f" in {_took(took)}" if isinstance(took, int) else ""
     on = f", on {task.commit[:7]}" if task.commit else ""
-    match task.stage:
+    # What was pushed or landed was no more checked by that.
+    unchecked = result is not None and result.stage == "unverified"
+    match "unverified" if unchecked and task.stage in {"pushed", "landed"} else task.stage:
         case "verified" | "pushed" | "landed":
             what = task.check or "the project's check"
             return _paragraph("checked", f"{what}: passed{time}{on}", width, tone=Tone.GOOD)

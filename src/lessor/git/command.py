@@ -249,7 +249,11 @@ def _start(
     stderr: int | IO[bytes] = subprocess.PIPE,
 ) -> subprocess.Popen[bytes]:
     if not cwd.is_dir():
-        raise GitError(f"{cwd} is no directory that git could run in.", directory=str(cwd))
+        raise GitError(
+            f"{cwd} is no directory that git could run in.",
+            next_step="Name a directory that is there, and that you may go into.",
+            directory=str(cwd),
+        )
     try:
         # A group of its own: Ctrl-C in the terminal must not stop git between two renames.
         return subprocess.Popen(

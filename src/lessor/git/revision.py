@@ -22,6 +22,10 @@ def resolve_commit(cwd: Path, rev: str) -> str:
     found = run_git(args, cwd=cwd, git_dir=_own_git_dir(cwd), check=False) if sane else None
     if found is not None and found.code > _NAMES_NONE and found.err:
         raise failure(args, found)
+    if rev == "HEAD" and (found is None or found.code != 0):
+        raise GitError(
+            f"There is no commit yet in {cwd}.", next_step="Make the first one.", revision=rev
+        )
     if found is None or found.code != 0:
         raise GitError(
             f"{rev!r} names no commit in {cwd}.",

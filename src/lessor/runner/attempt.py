@@ -197,7 +197,7 @@ class Attempt:
         if following.signal is not None:
             return self._crashed(following, following.signal)
         if following.code != 0 and is_there(place):
-            error = f"exited with {following.code}: {work.said}"
+            error = f"exited with {following.code}" + (f": {work.said}" if work.said else "")
             return ending.fail(work, error, fingerprint=f"exit {following.code}")
         self._note(NoteKind.ENDED, work.said)
         return None

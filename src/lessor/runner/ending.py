@@ -146,7 +146,7 @@ class Ending:
             lambda: self._desk.lessor.leases.release(self._holder(), reason=why),
             hurried=hurried,
         )
-        self._tell(NoteKind.STOPPED, f"{why}; everything is kept, no attempt used")
+        self._tell(NoteKind.STOPPED, f"{why.rstrip('.')}; everything is kept, no attempt used")
         return Outcome.STOPPED
 
     def cancelled(self, work: Work) -> Outcome:

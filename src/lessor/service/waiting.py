@@ -354,7 +354,9 @@ def _ready(store: Store, naming: Naming, wait: WaitRow, task: TaskRow) -> Why | 
     )
     ground = ground_text(store, ground_for(store, wait, task))
     sentence = (
-        f"is next in line{ground}." if before == 0 else f"is ready; {before} go before it{ground}."
+        f"is ready; {before} {'goes' if before == 1 else 'go'} before it{ground}."
+        if before
+        else f"is next in line{ground}."
     )
     return _answer(
         naming, wait, task, Cause.READY, sentence, position=before + 1, next_step="lessor run"
