@@ -11,7 +11,14 @@ from pathlib import Path
 import pytest
 
 from lessor.errors import GitError, GitMissingError
-from lessor.git.command import hide_credentials, pipe_git, require_git, run_git
+from lessor.git.command import (
+    GitResult,
+    failure,
+    hide_credentials,
+    pipe_git,
+    require_git,
+    run_git,
+)
 
 Git = Callable[..., str]
 
@@ -134,6 +141,19 @@ def test_replaced_objects_do_not_change_history(main: Path, git: Git):
     head = git(main, "rev-parse", "HEAD")
     git(main, "replace", head, "HEAD~1")
     assert run_git(["log", "-1", "--format=%s"], cwd=main).text == "name it"
+
+
+def test_grafts_do_not_change_history(main: Path, git: Git):
+    (main / ".git" / "info" / "grafts").write_text(git(main, "rev-parse", "HEAD") + "\n")
+    assert git(main, "rev-list", "--count", "HEAD") == "1"
+    assert int(run_git(["rev-list", "--count", "HEAD"], cwd=main).text) > 1
+
+
+def test_a_full_disk_is_told_with_what_helps():
+    full = GitResult(code=128, out=b"", err=b"fatal: unable to write: No space left on device")
+    assert "Make room" in failure(["hash-object"], full).next_step
+    other = GitResult(code=128, out=b"", err=b"fatal: bad object")
+    assert failure(["log"], other).next_step == ""
 
 
 def test_a_missing_git_is_named(main: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):

@@ -262,3 +262,18 @@ def test_a_push_that_is_cut_short_is_never_called_unsent_by_a_hook_s_words(
 def test_a_remote_that_shows_nothing_was_sent_nothing(main: Path, commits, remote: str) -> None:
     with pytest.raises(RemoteUnreachableError):
         push(main, remote, [change(WORK, None, commits[1])])
+
+
+def test_places_that_do_not_agree_leave_it_unknown(
+    main: Path, bare: Path, commits, git, tmp_path: Path
+) -> None:
+    second = tmp_path / "second.git"
+    git(tmp_path, "init", "-q", "--bare", str(second))
+    for place in (second, bare):
+        git(main, "remote", "set-url", "--add", "--push", "origin", str(place))
+    hook = second / "hooks" / "pre-receive"
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    pushed = push(main, "origin", [change(WORK, None, commits[1])])
+    assert tip(git, bare, WORK) == commits[1]
+    assert pushed.fate(WORK) is Fate.UNKNOWN

@@ -12,6 +12,7 @@ from site_of_work import Site, git
 
 from lessor.errors import (
     ConflictError,
+    GitError,
     InvalidError,
     LeaseLostError,
     LessorError,
@@ -21,6 +22,7 @@ from lessor.errors import (
 from lessor.git.fence import ask_fence, fence_ref
 from lessor.model.grant import Grant
 from lessor.model.intent import UNDER_WAY_MS, Outcome
+from lessor.publish.trial import try_remote
 
 
 class Paused:
@@ -185,6 +187,22 @@ def test_another_remote_than_the_fenced_one_is_refused(site: Site) -> None:
     with pytest.raises(InvalidError, match="fenced at origin"):
         site.push(grant, site.commit(), remote=str(site.bare))
     assert site.tip(grant) == ""
+
+
+def test_a_remote_of_several_places_is_refused_before_anything_is_sent(
+    site: Site, tmp_path: Path
+) -> None:
+    """One may take what the other refuses, and neither answer would be true."""
+    grant, commit = site.holding("src"), site.commit()
+    git(tmp_path, "init", "-q", "--bare", str(tmp_path / "second.git"))
+    for place in (site.bare, tmp_path / "second.git"):
+        git(site.clone, "remote", "set-url", "--add", "--push", "origin", str(place))
+    with pytest.raises(GitError, match="2 places"):
+        site.push(grant, commit)
+    assert site.tip(grant) == ""
+    assert site.lessor.intents.of_task(grant.task) == []
+    with pytest.raises(GitError, match="2 places"):
+        try_remote(site.clone, "origin")
 
 
 def test_where_nothing_is_fenced_a_push_is_still_the_holders(site: Site) -> None:

@@ -37,6 +37,8 @@ _FIXED_VARIABLES: Mapping[str, str] = {
     "GIT_OPTIONAL_LOCKS": "0",
     # `git replace` could show the gates another history than the one that is pushed.
     "GIT_NO_REPLACE_OBJECTS": "1",
+    # So could grafts, its older way: a file that the worktrees of a repository share.
+    "GIT_GRAFT_FILE": os.devnull,
     "GIT_LITERAL_PATHSPECS": "1",
 }
 
@@ -65,6 +67,16 @@ _FIXED_CONFIGURATION = (
 # the system's own time, and a power cut may take them.
 DURABLY = ("-c", "core.fsync=committed,reference")
 
+# What stops git whatever it was to do, by its own words.
+_ROOM = "Make room on that disk, then try again: df -h"
+_HELP: Mapping[str, str] = {
+    "no space left on device": _ROOM,
+    "out of diskspace": _ROOM,
+    "disk quota exceeded": _ROOM,
+    "read-only file system": "Mount it for writing, then try again.",
+    "index.lock': file exists": "If no git runs there any more, remove that file, then try again.",
+    "external filter": "Mend the filter, or see what it says: git lfs env, git config --get-regexp filter",
+}
 _LINES_OF_COMPLAINT = 4
 # Up to the last "@" before the path, as git reads it: a password may hold one.
 _CREDENTIALS = re.compile(r"://[^/\s]+@")
@@ -189,6 +201,7 @@ def failure(args: Sequence[str], result: GitResult) -> GitError:
     said = " ".join(line.strip() for line in lines) or f"exit code {result.code}"
     return GitError(
         f"git {_verb(args)} failed: {said}",
+        next_step=next((step for words, step in _HELP.items() if words in complaint.lower()), ""),
         command=_verb(args),
         git_code=result.code,
         said=lines,

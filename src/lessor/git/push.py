@@ -152,6 +152,24 @@ def push(
     )
 
 
+def refuse_several_places(cwd: Path, remote: str) -> None:
+    """Refuse a name by which git pushes to several places: one may take what another refuses.
+
+    Raises:
+        GitError: it has several push URLs.
+    """
+    asked = ["remote", "get-url", "--push", "--all", "--", remote]
+    places = run_git(asked, cwd=cwd, check=False).lines
+    if len(places) > 1:
+        named = [hide_credentials(place) for place in places]
+        raise GitError(
+            f"{remote} is pushed to {len(named)} places: nothing makes them take a push together.",
+            next_step=f"Name one of them: --remote {named[0]}.",
+            remote=remote,
+            places=named,
+        )
+
+
 def remote_tips(cwd: Path, remote: str, *refs: str) -> dict[str, str]:
     """The object ids of those of the full names `refs` that the remote shows.
 
@@ -268,7 +286,9 @@ def _fates(result: GitResult) -> dict[str, Fate]:
         if len(flag) != 1 or not summary:
             continue
         # Neither an object id nor a full reference name holds a colon.
-        found[names.partition(":")[2]] = _fate(flag, summary)
+        ref, fate = names.partition(":")[2], _fate(flag, summary)
+        # Of several places that don't agree, nobody can say that it moved or didn't.
+        found[ref] = fate if found.get(ref, fate) is fate else Fate.UNKNOWN
     return found
 
 

@@ -19,7 +19,14 @@ from lessor.errors import (
 from lessor.git.changes import pushed_touches
 from lessor.git.command import run_git
 from lessor.git.fence import ask_fence, fence_ref, next_fence
-from lessor.git.push import Fate, Pushed, RefChange, push, remote_tips
+from lessor.git.push import (
+    Fate,
+    Pushed,
+    RefChange,
+    push,
+    refuse_several_places,
+    remote_tips,
+)
 from lessor.git.repository import Repository, packages_at
 from lessor.ids import new_token
 from lessor.model.intent import Intent, Outcome, Publish, outcome_of
@@ -104,9 +111,11 @@ def publish(lessor: Lessor, holder: Holder, errand: Errand) -> Published:
         LeaseLostError: the lease is over; nothing was sent, or nobody may say so any more.
         ConflictError: the remote has commits there that this one doesn't lead to.
         RemoteUnreachableError: the remote can't be asked; nothing was sent.
+        GitError: its name leads to several places; nothing was sent.
         PushRefusedError: the remote took nothing, with its own words.
         OutcomeUnknownError: nobody knows; the next push or the next claim asks the remote.
     """
+    refuse_several_places(errand.cwd, errand.remote)
     _settle_last(lessor, holder, errand)
     fence = make_ready(lessor, errand.cwd, holder)
     if fence is not None and fence.remote != errand.remote:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lessor.errors import GitError
 from lessor.git.fence import first_fence, next_fence
-from lessor.git.push import ASK_TIMEOUT_S, Fate, Pushed, RefChange, push
+from lessor.git.push import ASK_TIMEOUT_S, Fate, Pushed, RefChange, push, refuse_several_places
 from lessor.git.refs import OWN
 from lessor.ids import new_token
 
@@ -17,8 +17,10 @@ def try_remote(cwd: Path, remote: str) -> None:
 
     Raises:
         RemoteUnreachableError: the remote can't be asked, or takes no atomic push.
-        GitError: it does one of them in another way; what it was given is taken back.
+        GitError: it does one of them in another way, and what it was given is taken back; or its
+            name leads to several places.
     """
+    refuse_several_places(cwd, remote)
     scratch = f"{OWN}/trial/{new_token()[:16]}"
     branch, fence = f"{scratch}/branch", f"{scratch}/fence"
     first = first_fence(cwd, lease="trial", label="", at_ms=0)
