@@ -10,7 +10,7 @@ import pytest
 
 from lessor.errors import ConflictError
 from lessor.git.advance import advance
-from lessor.git.repository import Repository, head_commit
+from lessor.git.repository import Repository, find_repository, head_commit
 
 Git = Callable[..., str]
 
@@ -28,6 +28,37 @@ def test_a_checkout_follows(repo: Repository, main: Path, worktree: Path, git: G
     old, new = head_commit(main), landing(git, worktree, README="theirs\n")
     assert advance(repo, branch="main", old=old, new=new)
     assert (main / "README").read_text() == "theirs\n"
+
+
+@pytest.mark.parametrize("kind", ["submodule", "git directory elsewhere"])
+def test_a_checkout_whose_git_directory_lies_elsewhere_follows(
+    main: Path, tmp_path: Path, git: Git, kind: str
+):
+    """Git lists such a repository's main worktree by its git directory."""
+    place, around = tmp_path / "around" / "lib", tmp_path / "around"
+    if kind == "submodule":
+        git(tmp_path, "init", "-q", str(around))
+        allowed = ("-c", "protocol.file.allow=always")
+        git(around, *allowed, "submodule", "add", "-q", "-b", "main", str(main), "lib")
+    else:
+        git(
+            tmp_path,
+            "clone",
+            "-q",
+            f"--separate-git-dir={tmp_path / 'store'}",
+            str(main),
+            str(place),
+        )
+    repo = find_repository(place)
+    old = head_commit(place)
+    git(place, "worktree", "add", "-q", "-b", "work", str(tmp_path / "work"))
+    new = landing(git, tmp_path / "work", README="theirs\n")
+    (place / "README").write_text("mine\n")
+    with pytest.raises(ConflictError, match="uncommitted"):
+        advance(repo, branch="main", old=old, new=new)
+    git(place, "checkout", "-q", "--", ".")
+    assert advance(repo, branch="main", old=old, new=new)
+    assert (place / "README").read_text() == "theirs\n"
 
 
 def test_an_ignored_file_of_the_persons_is_never_written_over(

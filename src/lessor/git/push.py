@@ -279,7 +279,7 @@ def _configured(settings: Mapping[str, str]) -> dict[str, str]:
 
 def _fates(result: GitResult) -> dict[str, Fate]:
     """The lines `<flag> TAB <from>:<to> TAB <summary>` of --porcelain."""
-    found = {}
+    found: dict[str, Fate] = {}
     for line in result.text.split("\n"):
         flag, _, rest = line.partition("\t")
         names, _, summary = rest.partition("\t")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lessor.errors import WorktreeError
@@ -71,7 +71,11 @@ def list_worktrees(repo: Repository) -> list[Worktree]:
     Raises:
         GitError: Git can't list them.
     """
-    return _listed(repo.common_dir)
+    main, *others = _listed(repo.common_dir)
+    if main.path == repo.common_dir != repo.root:
+        # A submodule's, or one with its git directory elsewhere: git names that instead (2.39).
+        main = replace(main, path=repo.root)
+    return [main, *others]
 
 
 def worktrees_of(common_dir: Path) -> list[tuple[Path, str | None]]:
