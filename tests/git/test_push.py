@@ -277,3 +277,24 @@ def test_places_that_do_not_agree_leave_it_unknown(
     pushed = push(main, "origin", [change(WORK, None, commits[1])])
     assert tip(git, bare, WORK) == commits[1]
     assert pushed.fate(WORK) is Fate.UNKNOWN
+
+
+@pytest.mark.parametrize("key", ["push.recurseSubmodules", "submodule.recurse"])
+def test_submodules_are_never_pushed_along(
+    main: Path, submodule: str, bare: Path, git, key: str
+) -> None:
+    """They have remotes of their own, at which nobody's lease is compared."""
+    inner = main / submodule
+    git(inner, "checkout", "-q", "-b", "side")
+    git(inner, "commit", "-q", "--allow-empty", "-m", "more")
+    git(main, "add", submodule)
+    git(main, "commit", "-q", "-m", "moves it")
+    git(main, "config", key, "true" if key == "submodule.recurse" else "on-demand")
+    before = git(inner, "ls-remote", "origin")
+    moved = change(WORK, None, git(main, "rev-parse", "HEAD"))
+    with pytest.raises(GitError, match="Submodules have commits") as told:
+        push(main, "origin", [moved])
+    assert "git submodule foreach git push" in str(told.value.next_step)
+    assert (git(inner, "ls-remote", "origin"), remote_tips(main, "origin", WORK)) == (before, {})
+    git(main, "config", key, "no")
+    assert push(main, "origin", [moved]).fate(WORK) is Fate.MOVED

@@ -46,6 +46,7 @@ _NOTHING_SENT = (
     "could not read password",
 )
 _DIED, _LAST_WORD = 128, "fatal: "
+_SUBMODULES_LACK = "fatal: aborting."
 _LACKS = "the receiving end does not support"
 _NO_OPTIONS = f"{_LACKS} push options"
 _MOVED = frozenset(" +-*")
@@ -119,6 +120,7 @@ def push(
     args = [
         *("push", "--porcelain", "--no-follow-tags", "--no-verbose"),
         *(["--atomic"] if atomic else ["--no-atomic"]),
+        _submodules(cwd, changes),
         *(f"--force-with-lease={change.ref}:{change.expected or ''}" for change in changes),
         "--",
         remote,
@@ -215,8 +217,14 @@ def _refuse_unsent(remote: str, result: GitResult) -> None:
             next_step="Put Lessor's hooks there instead: lessor git install-server-hooks.",
             remote=name,
         )
-    last = _last_words(result)[-1:]
-    if result.code == _DIED and any(words in line for line in last for words in _NOTHING_SENT):
+    words = _last_words(result)
+    if result.code == _DIED and _SUBMODULES_LACK in words:  # the other end's farewell may follow
+        raise GitError(
+            "Submodules have commits that no remote of theirs has: nothing was pushed.",
+            next_step="Push them first: git submodule foreach git push.",
+            remote=hide_credentials(remote),
+        )
+    if result.code == _DIED and any(said in line for line in words[-1:] for said in _NOTHING_SENT):
         raise unreachable(remote, result)
 
 
@@ -230,6 +238,19 @@ def unreachable(remote: str, result: GitResult) -> RemoteUnreachableError:
         next_step=f"Try `git ls-remote {name}`; once that works, try again.",
         remote=name,
     )
+
+
+def _submodules(cwd: Path, changes: Sequence[RefChange]) -> str:
+    """Whoever wants submodules pushed along is told where one lacks something.
+
+    Git would push them itself, from whatever is checked out, to remotes that no fence is asked at.
+    """
+    if not any(change.new and change.ref.startswith("refs/heads/") for change in changes):
+        return "--recurse-submodules=no"
+    asked = ["config", "--get-regexp", r"^(push\.recursesubmodules|submodule\.recurse)$"]
+    wanted = run_git(asked, cwd=cwd, check=False).lines
+    values = {line.partition(" ")[2].lower() for line in wanted}
+    return f"--recurse-submodules={'check' if values - {'no', 'false', 'off', '0'} else 'no'}"
 
 
 def _send(
