@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
 import signal
 import stat
@@ -149,6 +150,29 @@ def test_a_refusal_for_programs_is_one_json_object_on_standard_error(person: Per
 def test_a_refusal_for_people_is_a_sentence_and_the_next_step(person: Person) -> None:
     refused = person.run("show", "99")
     assert refused.err == "lessor: There is no #99 here.\n  next  List the tasks: lessor list.\n"
+
+
+def test_a_long_refusal_is_broken_between_words_on_a_terminal(person: Person) -> None:
+    master, slave = pty.openpty()
+    done = subprocess.run(
+        person.command("land", "1", "--all", "--repo", "none"),
+        cwd=person.cwd,
+        env=person.environment() | {"COLUMNS": "42", "NO_COLOR": "1"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=slave,
+        check=False,
+    )
+    os.close(slave)
+    said = os.read(master, 10_000).decode().split("\r\n")
+    os.close(master)
+    assert done.returncode == 2
+    assert said[:2] == ["lessor: Name the results, lessor land 1 2,", "lessor: or say --all."]
+
+
+def test_an_option_without_its_value_has_a_next_step(person: Person) -> None:
+    refused = person.run("clean", "--discard")
+    assert (refused.code, refused.err.splitlines()[-1]) == (2, "  next  See `lessor --help`.")
 
 
 def test_a_closed_pipe_is_quiet(person: Person) -> None:

@@ -149,6 +149,16 @@ def test_a_cancel_reaches_the_agent_is_acknowledged_and_its_work_is_kept(shop):
     assert shop.notes.of(NoteKind.CANCELLED)
 
 
+def test_a_lease_that_a_person_took_is_told_in_words(shop):
+    task = shop.add()
+    started = shop.start(f'if [ "$LESSOR_EPOCH" = 1 ]; then {WAIT}; else {ADD}; fi')
+    shop.await_note(NoteKind.STARTED)
+    until(lambda: list(shop.state.glob("runs/*/outbox/ready")), "the agent is ready")
+    shop.connect().leases.force_release(task, actor="dana", reason="stuck", checked="looked")
+    assert shop.await_note(NoteKind.LOST).text == "a person released it by force"
+    assert started.result() == 0
+
+
 def test_a_cancel_during_the_check_ends_it(shop):
     task = shop.add()
     flag = shop.directory / "checking"

@@ -12,7 +12,7 @@ from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, pass_invocation
 from lessor.cli.output import Record, write_lines
 from lessor.cli.phrases import next_lines, title_line
-from lessor.cli.text import Line, Piece, Tone
+from lessor.cli.text import Line, Piece, Tone, pad
 from lessor.errors import ConflictError, GitError
 from lessor.git.repository import current_branch
 from lessor.model.task import Task
@@ -96,11 +96,13 @@ def _lines(done: Sequence[Landing], branch: str) -> list[Line]:
     if not done:
         return [["nothing to land"], *next_lines(["lessor"])]
     steps = [one.step for one in done if one.step]
-    return [[], *(_line(one, branch) for one in done), *next_lines(steps[:1] or ["lessor"])]
+    wide = max(len(f"#{one.task.number}") for one in done)
+    told = [_line(one, branch, wide) for one in done]
+    return [[], *told, *next_lines(steps[:1] or ["lessor"])]
 
 
-def _line(one: Landing, branch: str) -> Line:
-    head = Piece(f"#{one.task.number}  ", Tone.STRONG)
+def _line(one: Landing, branch: str, wide: int) -> Line:
+    head = Piece(pad(f"#{one.task.number}", wide + 2), Tone.STRONG)
     if one.new is not None:
         moved = f"{branch} {one.old[:_SHORT]} -> {one.new[:_SHORT]}"
         return [head, Piece("landed", Tone.GOOD), f"  {moved}  {one.text}"]

@@ -11,8 +11,8 @@ from typing import Any
 import click
 from click.exceptions import NoArgsIsHelpError
 
-from lessor.cli.output import Format, Record, write_json, write_lines
-from lessor.cli.text import Line, Piece, Tone
+from lessor.cli.output import Format, Record, columns, write_json, write_lines
+from lessor.cli.text import Line, Piece, Tone, width, wrap
 from lessor.errors import LessorError
 
 FAILED = 1
@@ -36,9 +36,12 @@ class Problem:
     next_step: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
 
-    def lines(self) -> list[Line]:
-        """For people."""
-        lines: list[Line] = [[Piece("lessor: ", Tone.BAD), line] for line in _lines(self.message)]
+    def lines(self, wide: int | None = None) -> list[Line]:
+        """For people; the sentences in lines of at most `wide` columns, a command as it can be copied."""
+        told = _lines(self.message)
+        if wide is not None:
+            told = [part for line in told for part in _broken(line, wide - len("lessor: "))]
+        lines: list[Line] = [[Piece("lessor: ", Tone.BAD), line] for line in told]
         lines += [[Piece("  next  ", Tone.FAINT), line] for line in _lines(self.next_step)]
         return lines
 
@@ -57,7 +60,8 @@ def report(problem: Problem, arguments: Sequence[str]) -> int:
     """Write what went wrong to standard error, in the format that was asked for; the exit code."""
     with suppress(OSError):  # then the exit code is all that can be said
         if asked_format(arguments) is Format.TABLE:
-            write_lines(problem.lines(), sys.stderr)
+            wide = columns() if sys.stderr.isatty() else None
+            write_lines(problem.lines(wide), sys.stderr)
         else:
             write_json(problem.record(), indent=None, stream=sys.stderr)
     return problem.exit_code
@@ -74,7 +78,7 @@ def problem_of(error: LessorError | click.ClickException | OSError) -> Problem:
             facts=error.facts,
         )
     if isinstance(error, click.UsageError):
-        hint = f"See `{error.ctx.command_path} --help`." if error.ctx else ""
+        hint = f"See `{error.ctx.command_path if error.ctx else 'lessor'} --help`."
         message = _without_command(error) or error.format_message()
         return Problem(code="usage", message=message, next_step=hint, exit_code=USAGE)
     if isinstance(error, click.ClickException):
@@ -90,6 +94,11 @@ def _without_command(error: click.UsageError) -> str:
         return ""
     names = ctx.command.list_commands(ctx) if isinstance(ctx.command, click.Group) else []
     return f"{ctx.command_path} needs one of: {', '.join(names)}."
+
+
+def _broken(line: str, wide: int) -> list[str]:
+    # A word that is longer than a line, such as a path, is left whole.
+    return wrap(line, wide) if all(width(word) <= wide for word in line.split(" ")) else [line]
 
 
 def asked_format(arguments: Sequence[str]) -> Format:

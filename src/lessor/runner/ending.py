@@ -39,6 +39,12 @@ _BY_THE_AGENT: Mapping[LeaseEnd, tuple[Outcome, NoteKind]] = {
     LeaseEnd.CANCELLED: (Outcome.CANCELLED, NoteKind.CANCELLED),
 }
 
+_TAKEN: Mapping[LeaseEnd, str] = {
+    LeaseEnd.LAPSED: "its time ran out",
+    LeaseEnd.FORCED: "a person released it by force",
+    LeaseEnd.REWOUND: "the store was restored",
+}
+
 
 @dataclass(slots=True, kw_only=True)
 class Work:
@@ -167,7 +173,8 @@ class Ending:
         except LessorError:
             pass  # the store is away; what is known is the reason
         outcome, kind = _BY_THE_AGENT.get(end or LeaseEnd.LAPSED, (Outcome.LOST, NoteKind.LOST))
-        self._tell(kind, last_line(reason) if outcome is Outcome.LOST else "")
+        said = _TAKEN.get(end, last_line(reason)) if end else last_line(reason)
+        self._tell(kind, said if outcome is Outcome.LOST else "")
         return outcome
 
     def send(self, call: Callable[[], T], *, hurried: bool = False) -> T:

@@ -103,7 +103,8 @@ class Following:
                 self._tell(NoteKind.STARTED, pid=int(facts["pid"]), supervisor=self._agent.pid)
             case EventKind.QUIET_WARNING:
                 left_s = (int(facts["limit_ms"]) - int(facts["quiet_ms"])) // 1000
-                self._tell(NoteKind.QUIET, f"no sign of progress; it is stopped in {left_s} s")
+                left = f"{left_s} s" if left_s < 100 else f"{round(left_s / 60)} m"  # noqa: PLR2004
+                self._tell(NoteKind.QUIET, f"no sign of progress; it is stopped in {left}")
             case EventKind.LIMIT:
                 self.limit = str(facts["kind"])
                 self._tell(NoteKind.LIMIT, f"the {self.limit} limit is reached")
