@@ -177,6 +177,49 @@ def test_an_edit_that_git_was_told_not_to_see_holds_work(look, worktree: Path, g
     assert (found.verdict, found.dirty) == (Verdict.HOLDS_WORK, ("README",))
 
 
+def strip_outputs(main: Path, git: Git, take_out: str = "sed /OUTPUT/d") -> None:
+    """A filter of the person's, as for notebooks: what was computed goes into no commit."""
+    git(main, "config", "filter.strip.clean", take_out)
+    git(main, "config", "filter.strip.smudge", "cat")
+    (main / ".git" / "info" / "attributes").write_text("*.nb filter=strip\n")
+
+
+def test_what_a_filter_takes_out_of_a_file_holds_work(look, worktree: Path, main: Path, git: Git):
+    strip_outputs(main, git)
+    (worktree / "a.nb").write_text("code\nOUTPUT\n")
+    (worktree / "b.nb").write_text("code\n")
+    git(worktree, "add", ".")
+    git(worktree, "commit", "-q", "-m", "notebooks")
+    assert git(worktree, "status", "--short") == ""
+    found = look()
+    assert (found.verdict, found.dirty) == (Verdict.HOLDS_WORK, ("a.nb",))
+    (worktree / "a.nb").write_text("code\n")
+    git(worktree, "add", ".")
+    assert look().verdict is Verdict.KEPT
+
+
+def test_a_filter_that_fails_leaves_it_unknown(look, worktree: Path, main: Path, git: Git):
+    strip_outputs(main, git)
+    (worktree / "a.nb").write_text("code\n")
+    git(worktree, "add", ".")
+    git(worktree, "commit", "-q", "-m", "notebook")
+    git(main, "config", "filter.strip.required", "true")
+    git(main, "config", "filter.strip.smudge", "false")
+    assert look().verdict is Verdict.UNKNOWN
+
+
+def test_a_changed_mode_holds_work_whatever_the_configuration_says(
+    look, worktree: Path, main: Path, git: Git
+):
+    git(main, "config", "core.fileMode", "false")
+    assert look().verdict is Verdict.EMPTY
+    (worktree / "README").chmod(0o755)
+    found = look()
+    assert (found.verdict, found.dirty) == (Verdict.HOLDS_WORK, ("README",))
+    (worktree / ".git").chmod(0o755)  # as on a file system that tells no modes apart
+    assert look().verdict is Verdict.EMPTY
+
+
 def test_an_edit_of_the_same_length_with_its_old_time_put_back_holds_work(
     look, worktree: Path, main: Path, git: Git
 ):

@@ -180,6 +180,23 @@ def test_an_edit_that_git_was_told_not_to_see_is_saved(
     assert (restore(saved) / "README").read_text() == "hidden"
 
 
+def test_what_no_commit_would_hold_of_a_tracked_file_is_saved(
+    save, restore, worktree: Path, main: Path, git: Git
+):
+    git(main, "config", "filter.strip.clean", "sed /OUTPUT/d")
+    git(main, "config", "core.fileMode", "false")
+    (main / ".git" / "info" / "attributes").write_text("*.nb filter=strip\n")
+    (worktree / "a.nb").write_text("code\nOUTPUT\n")
+    git(worktree, "add", ".")
+    git(worktree, "commit", "-q", "-m", "notebook")
+    (worktree / "README").chmod(0o755)
+    saved = save()
+    assert saved.files == ("README", "a.nb")
+    back = restore(saved)
+    assert (back / "a.nb").read_text() == "code\nOUTPUT\n"
+    assert (back / "README").stat().st_mode & 0o100
+
+
 def test_files_outside_a_sparse_cone_stay_in_the_saved_tree(
     save, worktree: Path, main: Path, git: Git
 ):

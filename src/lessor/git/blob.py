@@ -14,7 +14,7 @@ from lessor.git.quoting import c_quoted
 LINK = "120000"
 GITLINK = "160000"
 _PLAIN = "100644"
-_EXECUTABLE = "100755"
+EXECUTABLE = "100755"
 
 
 def mode_of(top: Path, path: str) -> str | None:
@@ -32,7 +32,7 @@ def mode_of(top: Path, path: str) -> str | None:
     if stat.S_ISLNK(found):
         return LINK
     if stat.S_ISREG(found):
-        return _EXECUTABLE if found & stat.S_IXUSR else _PLAIN
+        return EXECUTABLE if found & stat.S_IXUSR else _PLAIN
     if stat.S_ISDIR(found) and (place / ".git").exists():
         return GITLINK
     return None

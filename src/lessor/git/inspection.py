@@ -15,7 +15,7 @@ from pathlib import Path
 
 from lessor.errors import GitError, WorktreeError
 from lessor.git.ignored import Fingerprint, Ignored, find_ignored
-from lessor.git.index import Index, hidden_edits, read_index
+from lessor.git.index import Index, read_index
 from lessor.git.layout import Layout, layout_of, linked_layout
 from lessor.git.ownership import is_lessors, lock_reason
 from lessor.git.progress import git_locks, operations_in_progress
@@ -25,6 +25,7 @@ from lessor.git.stash import stashed_on
 from lessor.git.status import Status, read_status, refuse_unread
 from lessor.git.submodule import has_own_commits, submodule_stores, submodules
 from lessor.git.unreachable import HEAD_REFLOG, is_kept, unreachable_commits
+from lessor.git.unseen import unseen_edits
 
 _NAMED = 3
 _FULL_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -143,11 +144,11 @@ def _judge(
         raise WorktreeError("HEAD is on a branch without a commit.", path=str(layout.path))
     start = base if _FULL_ID.fullmatch(base) else resolve_commit(layout.common_dir, base)
     uncommitted = {change.path for change in status.changed} | set(status.untracked)
-    hidden = hidden_edits(layout, index)
+    hidden = unseen_edits(layout, index, status)
     made = ignored_in(layout, status, index).changed_since(snapshot)
     reasons = (
         *_of_files("uncommitted", sorted(uncommitted)),
-        *_of_files("edited behind --assume-unchanged or --skip-worktree", hidden),
+        *_of_files("edited out of sight", hidden),
         *_of_files("ignored and not from setup", made),
         *_of_operations(layout),
         *_of_commits(layout, status),
@@ -231,7 +232,9 @@ def _of_submodules(layout: Layout, index: Index) -> tuple[str, ...]:
     stores = list(submodule_stores(layout.git_dir)) if layout.is_linked else []
     found: list[str] = []
     for inner in submodules(layout, index):
-        found += _of_files("edited out of sight", hidden_edits(inner, read_index(inner)))
+        found += _of_files(
+            "edited out of sight", unseen_edits(inner, read_index(inner), read_status(inner))
+        )
         if inner.git_dir.is_relative_to(layout.path):
             stores.append(inner.git_dir)  # added as a repository, never as a submodule
     found += [

@@ -18,7 +18,7 @@ from lessor.git.capture import capture, staged_tree
 from lessor.git.command import DURABLY, run_git
 from lessor.git.identity import LESSOR, identity
 from lessor.git.ignored import Fingerprint
-from lessor.git.index import Index, hidden_edits, read_index
+from lessor.git.index import Index, read_index
 from lessor.git.layout import Layout, linked_layout
 from lessor.git.modes import modes_text, read_modes
 from lessor.git.progress import operations_in_progress
@@ -27,6 +27,7 @@ from lessor.git.stash import stashed_on
 from lessor.git.status import Status, read_status, refuse_unread
 from lessor.git.understood import understood
 from lessor.git.unreachable import is_kept, unreachable_commits
+from lessor.git.unseen import unseen_edits
 from lessor.git.unversioned import unversioned
 
 
@@ -107,7 +108,7 @@ def salvage_entry(git_dir: Path, *, common_dir: Path, task: str, epoch: int) -> 
 def _keep(
     layout: Layout, status: Status, index: Index, *, task: str, epoch: int
 ) -> tuple[str | None, str | None, Sequence[str]]:
-    found = capture(layout, status, hidden=hidden_edits(layout, index))
+    found = capture(layout, status, hidden=unseen_edits(layout, index, status))
     tree = _head_tree(layout.git_dir, status.head)
     stashed = (entry.commit for entry in stashed_on(layout, status.branch))
     tips = (

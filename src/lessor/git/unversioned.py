@@ -10,11 +10,12 @@ from pathlib import Path
 from lessor.git.archive import FILES, GIT
 from lessor.git.blob import GITLINK, mode_of
 from lessor.git.ignored import Fingerprint, Ignored, files_below, find_ignored
-from lessor.git.index import Index, hidden_edits, read_index
+from lessor.git.index import Index, read_index
 from lessor.git.layout import Layout
 from lessor.git.progress import operations_in_progress, progress_files
 from lessor.git.status import Status, read_status
 from lessor.git.submodule import has_own_commits, submodule_stores, submodules
+from lessor.git.unseen import unseen_edits
 
 
 def unversioned(
@@ -89,7 +90,8 @@ def _of_submodule(
 
 
 def _holds_more(module: Layout, path: str, *, snapshot: Mapping[str, Fingerprint]) -> bool:
-    ignored = find_ignored(module.path, read_status(module).ignored)
+    status = read_status(module)
+    ignored = find_ignored(module.path, status.ignored)
     below = {
         name.removeprefix(f"{path}/"): mark
         for name, mark in snapshot.items()
@@ -98,7 +100,7 @@ def _holds_more(module: Layout, path: str, *, snapshot: Mapping[str, Fingerprint
     stores = (module.git_dir, *submodule_stores(module.git_dir))
     return (
         bool(ignored.changed_since(below))
-        or bool(hidden_edits(module, read_index(module)))
+        or bool(unseen_edits(module, read_index(module), status))
         or any(has_own_commits(store) for store in stores)
     )
 
