@@ -44,6 +44,9 @@ def test_a_conflict_ends_with_8_and_stays_on_the_page(
     page = person.ok().out
     assert "needs you" in page
     assert "conflicts with main@" in page
+    assert "landing conflicts with main@" in " ".join(person.ok("show", "2").out.split())
+    assert "it can't land: conflicts with main@" in " ".join(person.ok("why", "2").out.split())
+    assert "land:" not in person.ok("why", "1").out
 
 
 def test_programs_get_what_came_of_each(person: Person, finished: Finished) -> None:

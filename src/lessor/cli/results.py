@@ -76,3 +76,11 @@ def changed_files(invocation: Invocation, task: Task) -> tuple[FileChange, ...]:
 def _has(repository: Repository, commit: str) -> bool:
     asked = ["cat-file", "-e", f"{commit}^{{commit}}"]
     return not commit.startswith("-") and repository.git(asked, check=False).code == 0
+
+
+def landing_trouble(invocation: Invocation, task: Task) -> str:
+    """Why a finished task's result couldn't land when that was tried last; empty where it could."""
+    if task.state != "succeeded":
+        return ""
+    results = invocation.lessor.landings.results(task=task.id)
+    return (results[0].trouble or "") if results else ""

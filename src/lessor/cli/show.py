@@ -14,7 +14,7 @@ from lessor.cli.logs import logs_here
 from lessor.cli.options import command, pass_invocation
 from lessor.cli.phrases import next_lines, reason_text
 from lessor.cli.records import lease_record, task_record, why_record
-from lessor.cli.results import changed_files
+from lessor.cli.results import changed_files, landing_trouble
 from lessor.cli.text import Line, Piece, Tone, fit, pad, row, shown, table, wrap
 from lessor.cli.times import clock_time, instant, lapse
 from lessor.git.changes import FileChange
@@ -109,6 +109,9 @@ def _lines(
     lines += _logs(invocation, task, leases, width)
     lines += _changed(files, width)
     lines += _checked(task, result, width)
+    trouble = landing_trouble(invocation, task)
+    if trouble:
+        lines += _paragraph("landing", trouble, width, tone=Tone.WARN)
     lines += _leases(invocation, leases, width)
     lines += _saved(invocation, task, width)
     lines += _cost(facts, leases, width)
