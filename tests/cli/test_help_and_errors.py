@@ -99,6 +99,13 @@ def test_a_group_that_is_called_alone_says_in_one_line_what_it_has(
     )
 
 
+@pytest.mark.parametrize("group", ["repo", "git", "queue", "workspace", "salvage"])
+def test_the_commands_of_a_group_are_told_in_whole_sentences(person: Person, group: str) -> None:
+    commands = person.ok(group, "--help").out.partition("Commands:\n")[2].splitlines()
+    assert commands
+    assert all(line.endswith(".") and not line.endswith("..") for line in commands)
+
+
 def test_options_may_stand_before_or_after_the_command(person: Person) -> None:
     person.add("a")
     after = person.ok("list", "-o", "json", "--repo", ".").json

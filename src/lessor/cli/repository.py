@@ -25,7 +25,7 @@ def repo() -> None:
     """Settings of the repository."""
 
 
-@repo.command("fence", cls=Command)
+@repo.command("fence", cls=Command, short_help="Show or set the remote that refuses stale pushes.")
 @click.argument("remote", required=False, metavar="REMOTE|off")
 @click.option(
     "--unfenced", is_flag=True, help="Grant leases, too, while the remote can't be reached."

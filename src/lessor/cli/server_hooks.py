@@ -25,7 +25,7 @@ def git() -> None:
     """Hooks of a repository that is pushed to."""
 
 
-@git.command("install-server-hooks", cls=Command)
+@git.command("install-server-hooks", cls=Command, short_help="Refuse stale pushes there.")
 @click.argument("place", metavar="REPO.git", type=click.Path(path_type=Path))
 @pass_invocation
 def install_server_hooks(invocation: Invocation, *, place: Path) -> None:
@@ -68,7 +68,7 @@ def install_server_hooks(invocation: Invocation, *, place: Path) -> None:
     invocation.answer(record, lambda: _installed(target, standing.name, folder))
 
 
-@git.command("uninstall-server-hooks", cls=Command)
+@git.command("uninstall-server-hooks", cls=Command, short_help="Take them out again.")
 @click.argument("place", metavar="REPO.git", type=click.Path(path_type=Path))
 @pass_invocation
 def uninstall_server_hooks(invocation: Invocation, *, place: Path) -> None:
@@ -107,6 +107,6 @@ def _installed(target: Repository, name: str, folder: Path) -> list[Line]:
         ],
         ["   a leased branch: only its live holder, only its paths, with `lessor push`"],
         ["   anything else: as before, unless `git config lessor.unleased refuse` says otherwise"],
-        [Piece(f"   {folder}", Tone.FAINT)],
+        [Piece(f"   its settings are in {folder}", Tone.FAINT)],
         *next_lines(["lessor push N", f"lessor git uninstall-server-hooks {target.common_dir}"]),
     ]
