@@ -49,6 +49,16 @@ def test_a_conflict_ends_with_8_and_stays_on_the_page(
     assert "land:" not in person.ok("why", "1").out
 
 
+def test_the_page_proposes_to_land_what_can_land_first(person: Person, shop: Path) -> None:
+    """The newest stands on the one before, and would have to wait for it."""
+    for word in ("One", "Two"):
+        person.ok("do", word, "--scope", "README", "--", "sh", "-c", f"echo {word} >> README")
+    proposed = person.ok().lines[-1]
+    assert proposed == "next  lessor diff 1     lessor land 1"
+    person.ok("land", "1")
+    assert person.ok().lines[-1] == "next  lessor diff 2     lessor land 2"
+
+
 def test_programs_get_what_came_of_each(person: Person, finished: Finished) -> None:
     number = finished("One", {"README": "one\n"})
     (landed,) = person.ok("land", number, "-o", "json").json

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -39,6 +39,7 @@ class Board:
         ready: queued tasks that nothing is in the way of, among those that were looked at.
         queued: how many tasks are queued in all.
         to_land: results that the branch doesn't contain yet.
+        stands: whose results stand on one that hasn't landed, and can't land before it.
         troubles: why the result of a task couldn't land when that was tried last, by its id.
         blocking: results that keep others waiting for longer than their queue allows, by their task's id.
         sizes: how much each of them changed, by its task's id.
@@ -57,6 +58,7 @@ class Board:
     needs_you: Sequence[Task]
     to_land: Sequence[Task]
     troubles: Mapping[TaskId, str]
+    stands: Collection[TaskId]
     blocking: Mapping[TaskId, Blocking]
     sizes: Mapping[str, str]
     failed: Sequence[Task]
@@ -117,6 +119,7 @@ def read_board(invocation: Invocation) -> Board:
         ],
         to_land=[task for task in to_land if not troubles[task.id] and task.id not in blocking],
         troubles=troubles,
+        stands={task for task, result in results.items() if result.on in results},
         blocking=blocking,
         sizes={task.id: _size(invocation, task) for task in to_land if task.id not in blocking},
         failed=[task for task in failed if now - (task.finished_ms or 0) < RECENT_MS],

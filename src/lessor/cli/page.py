@@ -86,8 +86,8 @@ def place(board: Board) -> str:
 def next_steps(board: Board) -> list[str]:
     """The one or two commands that are worth the most now."""
     steps = [_need_step(task, board) for task in board.needs_you[:1]]
-    if board.to_land:
-        first = board.to_land[0]
+    first = next((task for task in board.to_land if task.id not in board.stands), None)
+    if first is not None:
         steps += [f"lessor diff {first.number}", f"lessor land {first.number}"]
     if not steps and board.failed:
         steps.append(f"lessor show {board.failed[0].number}")
