@@ -6,6 +6,8 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -174,6 +176,24 @@ def test_a_repository_can_refuse_what_isnt_leased(gated: Gated) -> None:
     assert gated.push(grant).moved
     git(gated.bare, "config", "lessor.unleased", "perhaps")
     assert "lessor.unleased is 'perhaps'" in gated.plainly("HEAD:refs/heads/mine")
+
+
+def test_a_store_that_was_moved_away_is_asked_no_more(gated: Gated) -> None:
+    """The keeper has it open: what is read there is what was, and nothing that was granted since."""
+    path = gated.yard.store.path
+    other, away = path.with_name("other.db"), path.with_name("away.db")
+    # By a process of its own: to close a file here would drop the locks that the store has on it.
+    copy = "import sqlite3, sys; a, b = map(sqlite3.connect, sys.argv[1:]); a.backup(b); b.close()"
+    subprocess.run([sys.executable, "-c", copy, path, other], check=True)
+    grant = gated.holding("services/billing")
+    gated.commit("services/billing/a", text="two\n")
+    assert "is leased" in gated.plainly("HEAD")
+    for end in ("", "-wal", "-shm"):
+        path.with_name(path.name + end).rename(away.with_name(away.name + end))
+    assert f"{path} isn't there" in gated.plainly("HEAD")
+    assert gated.tip(grant.branch) == ""
+    other.rename(path)  # it knows of no lease
+    assert "new branch" in gated.plainly("HEAD")
 
 
 def test_where_nobody_can_be_asked_no_branch_moves(gated: Gated) -> None:

@@ -57,6 +57,7 @@ class Keeper:
         self._clock = clock
         self._gate = Gate(folder.parent, folder, self._book)
         self._lessor: Lessor | None = None
+        self._file: tuple[int, int] | None = None
         self._asking = 0
         self._last_ms = clock.boottime_ms()
         self._lock = threading.Lock()
@@ -127,14 +128,30 @@ class Keeper:
 
     def _book(self) -> Book:
         with self._lock:
+            url = self._settings["store"]
+            file = _file_of(url)
+            if self._lessor is not None and file != self._file:
+                # Another file took its place: what is open is nobody's store any more.
+                if self._asking == 1:
+                    self._lessor.close()
+                self._lessor = None
             if self._lessor is None:
-                url = self._settings["store"]
-                path = url.removeprefix("sqlite://")
-                if "://" not in path and not Path(path).exists():
-                    # Opening it would make a new, empty one, in which nothing is leased.
-                    raise StoreUnavailableError(f"{path} isn't there.", next_step="Mount its disk.")
                 self._lessor = connect(url, listen_dsn=self._settings.get("listen") or None)
+                self._file = file
             return StoreBook(self._lessor, self._settings["repository"])
+
+
+def _file_of(url: str) -> tuple[int, int] | None:
+    """The file that a store is in, by device and number; None for a server's."""
+    path = url.removeprefix("sqlite://")
+    if "://" in path:
+        return None
+    try:
+        found = Path(path).stat()
+    except OSError as gone:
+        # Opening it would make a new, empty one, in which nothing is leased.
+        raise StoreUnavailableError(f"{path} isn't there.", next_step="Mount its disk.") from gone
+    return found.st_dev, found.st_ino
 
 
 def settings_text(*, store: str, listen: str | None, repository: str) -> str:
