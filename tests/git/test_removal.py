@@ -18,7 +18,7 @@ from git_rig import nobody
 
 from lessor.errors import GitError, HoldsWorkError, WorktreeError
 from lessor.git.inspection import inspect_worktree, take_snapshot
-from lessor.git.leaving import has_begun, leaving_path
+from lessor.git.leaving import has_begun, leaving_path, mark_begun
 from lessor.git.repository import Repository, head_commit
 from lessor.git.restore import restore_salvage
 from lessor.git.salvage import Salvage, salvage
@@ -225,6 +225,24 @@ def test_a_removal_that_was_killed_before_it_deleted_is_undone(
     assert is_lessors(repo, worktree)
     assert git(worktree, "status", "--porcelain") == "?? precious"
     assert entry.exists()
+
+
+def test_a_removal_begins_without_the_word_of_one_that_somebody_took_back(
+    repo: Repository, worktree: Path, main: Path
+):
+    """Else, killed before its last look, it would be finished without one."""
+    git_dir = entry_of(repo, worktree)
+    mark_begun(git_dir)
+    seen: list[tuple[Path, bool]] = []
+
+    def inside(place: Path) -> list[str]:
+        seen.append((place, has_begun(git_dir)))
+        return []
+
+    verdict = inspect_worktree(worktree, base=head_commit(main), snapshot={}, occupants=nobody)
+    remove_worktree(repo, worktree, verdict=verdict, occupants=inside)
+    assert (leaving_path(worktree), False) in seen
+    assert (leaving_path(worktree), True) not in seen
 
 
 def test_a_removal_that_was_killed_in_the_middle_is_finished(

@@ -214,6 +214,8 @@ def _take_away(
 ) -> None:
     """Move it aside, look once more, and delete it; `since_ns` is when the look before began."""
     _refuse_undeletable(entry.path)
+    # Of one that somebody moved back from half a removal: it says nothing of what is there now.
+    unmark(entry.git_dir)
     aside = move_aside(repo, entry)
     try:
         _refuse_occupied(aside, occupants)
