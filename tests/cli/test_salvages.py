@@ -42,7 +42,7 @@ def test_what_was_saved_is_listed_with_its_name(person: Person, failed: str) -> 
 
 def test_nothing_saved_is_said(person: Person) -> None:
     said = person.ok("salvage", "list")
-    assert said.lines == ["nothing was saved here, or all of it was dropped", "next  lessor"]
+    assert said.lines == ["this store knows of nothing saved here", "next  lessor"]
     assert person.ok("salvage", "list", "-o", "json").json == []
 
 

@@ -143,7 +143,7 @@ def _fresh(invocation: Invocation, found: Found) -> Path:
 
 def _list_lines(invocation: Invocation, found: Sequence[Found]) -> list[Line]:
     if not found:
-        return [["nothing was saved here, or all of it was dropped"], *next_lines(["lessor"])]
+        return [["this store knows of nothing saved here"], *next_lines(["lessor"])]
     now = invocation.lessor.now_ms()
     rows = (
         row(

@@ -28,7 +28,8 @@ def configure_worktree(
     """Set configuration of the linked worktree at `path` alone, such as `user.name`.
 
     The first call in a repository turns `extensions.worktreeConfig` on in the shared
-    configuration; nothing else is ever written there.
+    configuration, and moves out of it what holds for the main worktree alone then; nothing else is
+    ever written there.
 
     Raises:
         WorktreeError: There is no such linked worktree.
