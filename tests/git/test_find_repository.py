@@ -123,6 +123,57 @@ def test_two_clones_of_one_remote_have_one_key(main: Path, tmp_path: Path, git: 
     assert repos[1].name == "shop"
 
 
+def test_clones_of_a_bare_repository_on_this_machine_have_its_key(
+    main: Path, tmp_path: Path, git: Git
+):
+    git(tmp_path, "clone", "-q", "--bare", str(main), "shop.git")
+    git(tmp_path / "shop.git", "remote", "remove", "origin")
+    git(tmp_path, "clone", "-q", "shop.git", "one")
+    git(tmp_path, "clone", "-q", f"file://{tmp_path / 'shop.git'}", "two")
+    (tmp_path / "link").symlink_to(tmp_path / "shop.git")
+    git(tmp_path, "clone", "-q", "link", "three")
+    keys = [repository_key(find_repository(tmp_path / name)) for name in ("one", "two", "three")]
+    assert set(keys) == {repository_key(find_repository(tmp_path / "shop.git"))}
+    assert repository_key(find_repository(main)) not in keys
+
+
+def test_the_key_stays_when_the_remote_is_gone(main: Path, tmp_path: Path, git: Git):
+    git(tmp_path, "clone", "-q", "--bare", str(main), "shop.git")
+    git(tmp_path, "clone", "-q", "shop.git", "one")
+    key = repository_key(find_repository(tmp_path / "one"))
+    (tmp_path / "shop.git").rename(tmp_path / "away")
+    assert repository_key(find_repository(tmp_path / "one")) == key
+
+
+def test_a_clone_of_somebodys_checkout_is_a_repository_of_its_own(
+    repo: Repository, main: Path, tmp_path: Path, git: Git
+):
+    git(tmp_path, "clone", "-q", str(main), "copy")
+    assert repository_key(find_repository(tmp_path / "copy")) != repository_key(repo)
+
+
+@pytest.mark.parametrize("place", ["nothing", "empty", "shop.git/hooks"])
+def test_a_remote_that_is_no_repository_gives_no_key(
+    main: Path, tmp_path: Path, git: Git, place: str
+):
+    git(tmp_path, "clone", "-q", "--bare", str(main), "shop.git")
+    (tmp_path / "empty").mkdir()
+    git(main, "remote", "add", "origin", str(tmp_path / place))
+    key = repository_key(find_repository(main))
+    assert key == (main / ".git" / "lessor-id").read_text().strip()
+
+
+def test_where_the_remote_cant_keep_an_id_the_clone_has_its_own(
+    main: Path, tmp_path: Path, git: Git
+):
+    git(tmp_path, "clone", "-q", "--bare", str(main), "shop.git")
+    git(tmp_path / "shop.git", "remote", "remove", "origin")
+    (tmp_path / "shop.git" / "lessor-id").mkdir()
+    git(tmp_path, "clone", "-q", "shop.git", "one")
+    key = repository_key(find_repository(tmp_path / "one"))
+    assert key == (tmp_path / "one" / ".git" / "lessor-id").read_text().strip()
+
+
 def test_a_shorthand_for_the_remote_is_the_remote(main: Path, git: Git):
     git(main, "config", "url.https://example.org/.insteadOf", "ex:")
     git(main, "remote", "add", "origin", "ex:team/shop")

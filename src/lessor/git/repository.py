@@ -14,7 +14,7 @@ from lessor.git.command import DEFAULT_TIMEOUT_S, GitResult, require_git, run_gi
 from lessor.git.content import files_at, packages_at, read_file_at
 from lessor.git.layout import layout_of
 from lessor.git.refs import BRANCHES
-from lessor.git.remote import canonical_remote
+from lessor.git.remote import canonical_remote, place_of
 from lessor.git.revision import resolve_commit
 from lessor.git.status import read_status
 from lessor.git.understood import understood
@@ -94,20 +94,47 @@ def _directories(cwd: Path, *which: str) -> list[Path]:
 
 
 def repository_key(repo: Repository) -> str:
-    """What makes two clones one repository: the canonical remote, else an id kept in this one.
+    """What makes two clones one repository: the canonical remote, else an id.
 
-    The id is written to `lessor-id` in the common directory on the first call; all processes and
-    worktrees read the same.
+    It is written to `lessor-id` in the common directory on the first call; all processes and worktrees
+    read the same, whatever becomes of the remote. A clone of a bare repository on this machine begins
+    with the id of that one, where it can be kept there.
 
     Raises:
         GitError: The id can't be written, or the file holds something else.
     """
     if repo.canonical_remote is not None:
         return repo.canonical_remote
-    path = repo.common_dir / _ID_FILE
+    if (repo.common_dir / _ID_FILE).exists():
+        return _kept_id(repo.common_dir)
+    shared = _bare_remote_of(repo)
+    if shared is None:
+        return _kept_id(repo.common_dir)
+    try:
+        first = _kept_id(shared)
+    except GitError:  # not ours to write to
+        first = None
+    return _kept_id(repo.common_dir, first=first)
+
+
+def _bare_remote_of(repo: Repository) -> Path | None:
+    name = _remote_of(repo.common_dir)
+    place = None if name is None else place_of(repo.root, name)
+    if place is None:
+        return None
+    try:
+        found = find_repository(place)
+    except GitError:
+        return None
+    # A directory within a repository isn't that repository.
+    return place if found.is_bare and found.common_dir == place != repo.common_dir else None
+
+
+def _kept_id(common_dir: Path, *, first: str | None = None) -> str:
+    path = common_dir / _ID_FILE
     try:
         if not path.exists():
-            _create_once(path, f"{_ID_PREFIX}{new_token()[:32]}\n")
+            _create_once(path, f"{first or _ID_PREFIX + new_token()[:32]}\n")
         key = path.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as refused:
         raise GitError(f"{path} can't be used: {refused}.", path=str(path)) from refused
@@ -188,11 +215,15 @@ def _main_root(common_dir: Path, *, git_dir: Path, cwd: Path) -> Path:
     return common_dir
 
 
-def _canonical_remote_of(common_dir: Path) -> str | None:
+def _remote_of(common_dir: Path) -> str | None:
     names = run_git(["remote"], cwd=common_dir, git_dir=common_dir).lines
-    if not names:
+    return "origin" if "origin" in names else min(names, default=None)
+
+
+def _canonical_remote_of(common_dir: Path) -> str | None:
+    name = _remote_of(common_dir)
+    if name is None:
         return None
-    name = "origin" if "origin" in names else min(names)
     # get-url applies `insteadOf`, so that a shorthand in one clone is the URL in another.
     url = run_git(
         ["remote", "get-url", "--", name], cwd=common_dir, git_dir=common_dir, check=False
