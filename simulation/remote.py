@@ -211,6 +211,7 @@ def wired(remote: Remote) -> Iterator[None]:
             (pushing, "remote_tips", remote.tips),
             (pushing, "push", remote.push),
             (pushing, "run_git", remote.run_git),
+            (pushing, "refuse_several_places", lambda _cwd, _remote: None),
         ):
             stack.enter_context(mock.patch.object(module, name, instead))
         yield

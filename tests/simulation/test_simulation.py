@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -52,6 +53,14 @@ def test_every_kind_of_fault_is_in_some_plan_and_missing_in_another() -> None:
     plans = [draw_plan(seed) for seed in range(100)]
     for fault in FAULTS:
         assert {fault in plan.rates for plan in plans} == {True, False}, fault
+
+
+def test_pushes_reach_the_remote_and_move_it() -> None:
+    """A way to git that isn't led to the simulated remote would end every push, and nothing be judged."""
+    counts = Counter[str]()
+    for seed in range(1, 13):
+        counts += simulate(draw_plan(seed)).counts
+    assert counts["pushes"] > 20
 
 
 @pytest.mark.parametrize(("one", "other"), list(product(SCOPES, SCOPES)))
