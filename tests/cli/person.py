@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import select
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -98,6 +100,33 @@ class Person:
         said = self.run(*args, **how)
         assert said.code == 0, f"{args}: {said.code}\n{said.out}\n{said.err}"
         return said
+
+    def answers(self, *args: str, asked: bytes, answer: str) -> int:
+        """Answer the question that a command puts on a terminal; its exit code.
+
+        Args:
+            asked: what stands there before the question.
+        """
+        master, slave = pty.openpty()
+        asking = subprocess.Popen(
+            self.command(*args),
+            cwd=self.cwd,
+            env=self.environment() | {"TERM": "dumb"},
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+        )
+        os.close(slave)
+        seen = b""
+        while b"[y/N]" not in seen:
+            assert select.select([master], [], [], 60)[0], seen
+            seen += os.read(master, 65_536)
+        assert asked in seen
+        os.write(master, f"{answer}\n".encode())
+        code = asking.wait(timeout=60)
+        os.close(master)
+        return code
 
     def add(self, title: str, *args: str) -> dict[str, Any]:
         return self.ok("add", title, *args, "-o", "json").json

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
-import select
 import shutil
 import subprocess
 from pathlib import Path
@@ -134,25 +132,7 @@ def test_discarding_without_a_terminal_names_what_would_go_and_removes_nothing(
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 4)])
 def test_discarding_asks_on_a_terminal(person: Person, left, answer: str, code: int) -> None:
     tree = left("Holds work", WORK)
-    master, slave = pty.openpty()
-    asking = subprocess.Popen(
-        person.command("clean", "--discard", "1"),
-        cwd=person.cwd,
-        env=person.environment() | {"TERM": "dumb"},
-        stdin=slave,
-        stdout=slave,
-        stderr=slave,
-        start_new_session=True,
-    )
-    os.close(slave)
-    seen = b""
-    while b"[y/N]" not in seen:
-        assert select.select([master], [], [], 60)[0], seen
-        seen += os.read(master, 65_536)
-    assert b"work.txt" in seen
-    os.write(master, f"{answer}\n".encode())
-    assert asking.wait(timeout=60) == code
-    os.close(master)
+    assert person.answers("clean", "--discard", "1", asked=b"work.txt", answer=answer) == code
     assert tree.exists() == (code != 0)
 
 

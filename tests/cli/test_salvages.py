@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import pty
-import select
 import stat
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -121,25 +117,7 @@ def test_drop_deletes_reference_and_archive_and_keeps_who_and_why(
 
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 4), ("", 4)])
 def test_drop_asks_on_a_terminal(person: Person, failed: str, answer: str, code: int) -> None:
-    master, slave = pty.openpty()
-    asking = subprocess.Popen(
-        person.command("salvage", "drop", "1"),
-        cwd=person.cwd,
-        env=person.environment() | {"TERM": "dumb"},
-        stdin=slave,
-        stdout=slave,
-        stderr=slave,
-        start_new_session=True,
-    )
-    os.close(slave)
-    seen = b""
-    while b"[y/N]" not in seen:
-        assert select.select([master], [], [], 60)[0], seen
-        seen += os.read(master, 65_536)
-    assert b"notes.txt" in seen
-    os.write(master, f"{answer}\n".encode())
-    assert asking.wait(timeout=60) == code
-    os.close(master)
+    assert person.answers("salvage", "drop", "1", asked=b"notes.txt", answer=answer) == code
     assert len(person.ok("salvage", "-o", "json").json) == (0 if code == 0 else 1)
 
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import re
-import select
 import stat
-import subprocess
 
 import pytest
 from person import Person, git
@@ -64,25 +60,7 @@ def test_trust_is_kept_for_the_person_alone(person: Person) -> None:
 
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 4), ("", 4)])
 def test_on_a_terminal_it_asks(person: Person, answer: str, code: int) -> None:
-    master, slave = pty.openpty()
-    asking = subprocess.Popen(
-        person.command("trust"),
-        cwd=person.cwd,
-        env=person.environment() | {"TERM": "dumb"},
-        stdin=slave,
-        stdout=slave,
-        stderr=slave,
-        start_new_session=True,
-    )
-    os.close(slave)
-    seen = b""
-    while b"[y/N]" not in seen:
-        assert select.select([master], [], [], 60)[0], seen
-        seen += os.read(master, 65_536)
-    assert b"check     true  (lessor.toml)" in seen
-    os.write(master, f"{answer}\n".encode())
-    assert asking.wait(timeout=60) == code
-    os.close(master)
+    assert person.answers("trust", asked=b"check     true  (lessor.toml)", answer=answer) == code
     assert person.run("trust").code == (0 if code == 0 else 4)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from random import Random
 
 from push_journal import TAKEN, Handed, Journal, Missed, Tried, now_ms
 
+from lessor.clock import SystemClock
 from lessor.connect import connect
 from lessor.errors import LessorError
 from lessor.git.command import run_git
@@ -198,7 +198,7 @@ class Player:
         return run_git(asked, cwd=self._bare, check=False).text or None
 
     def _wait(self, longest_s: float) -> None:
-        time.sleep(self._random.random() * longest_s)
+        SystemClock().wait(int(1000 * self._random.random() * longest_s))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -24,6 +23,7 @@ from push_journal import Handed, now_ms, read_journals
 from push_judge import Figures, Lived, judge, read_log
 from push_player import Orders
 
+from lessor.clock import SystemClock
 from lessor.connect import connect
 from lessor.git.repository import find_repository
 from lessor.git.server_hooks import FOLDER, install_server_hooks
@@ -193,7 +193,7 @@ def _disturb(
     """Stop some git process now and then, and let it go on later, until the players are done."""
     stopped: list[tuple[int, ProcessRow]] = []
     while any(player.poll() is None for player in players):
-        time.sleep(chance.uniform(0.02, 0.2))
+        SystemClock().wait(chance.randrange(20, 200))
         table = process_table()
         found = [row for player in players for row in descendants(player.pid, table)]
         pushing = [row for row in found if not row.stopped and _is_push(row, words)]
