@@ -41,7 +41,8 @@ class Orders:
     Attributes:
         pushes: how many it tries.
         hooked: the remote has hooks: a late push is sent as plain `git push --force`, too.
-        hasty: what became of a push is decided at once, also where nothing would refuse it.
+        hasty: nothing would refuse a late push: what became of one is decided at once, and one is
+            sent, by plain force too, when another has the task.
     """
 
     number: int
@@ -131,6 +132,8 @@ class Player:
             with suppress(LessorError):
                 self._lessor.leases.release(holder, reason="enough")
         if not self._lessor.leases.lease(holder.lease).live:
+            if self._orders.hasty and (heir := self._claim(holder.task)):
+                self._push(heir.holder, ref)  # from here on it is late, whatever the clocks say
             self._push_late(holder, ref)
 
     def _push(self, holder: Holder, ref: str) -> bool:
@@ -158,7 +161,8 @@ class Player:
                 changes.append(RefChange(ref=fence, expected=wish.fence, new=wish.next_fence))
             if self._tip(ref) != wish.new:
                 self._send(holder.lease, wish.new, changes)
-        if self._orders.hooked and self._random.random() < 0.5:
+        forced = self._orders.hooked or self._orders.hasty
+        if forced and self._random.random() < 0.5:
             tip = self._tip(ref)
             commit = self._commit(holder.lease, ref)
             self._send(holder.lease, commit, [RefChange(ref=ref, expected=tip, new=commit)])

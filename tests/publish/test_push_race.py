@@ -121,5 +121,5 @@ def test_a_transaction_that_was_aborted_moved_nothing() -> None:
 @pytest.mark.race
 def test_a_remote_that_compares_nothing_is_found_out(folder: Path) -> None:
     """The race shows something: without a fence and without hooks late pushes are taken."""
-    figures = race(folder, "nothing", pushes=1_000, seed=7, seconds=30)
+    figures = race(folder, "nothing", pushes=60, seed=7, seconds=60)
     assert figures.stale_accepted > 0
