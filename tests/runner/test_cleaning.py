@@ -235,6 +235,20 @@ def test_a_discard_that_cannot_be_saved_removes_nothing(
     assert (shop.worktree(task) / "kept.log").exists()
 
 
+def test_what_an_agent_left_ignored_is_work_also_where_git_lost_the_entry(shop: RunRig) -> None:
+    """With the entry goes the mark of the setup's end: what is ignored there isn't all setup's."""
+    task = shop.add(max_attempts=1)
+    shop.run("echo found > kept.log; git commit -q --allow-empty -m work; exit 1")
+    tree = shop.worktree(task)
+    shutil.rmtree(shop.root / ".git" / "worktrees")
+    (outcome,) = clean(shop.desk()).outcomes
+    assert outcome.fate is Fate.STAYS
+    assert any("kept.log" in reason for reason in outcome.look.reasons)
+    discarded = discard(shop.desk(), look_at_all(shop.desk())[0])
+    assert "kept.log" in discarded.saved.files
+    assert not tree.exists()
+
+
 def test_a_process_that_comes_in_late_stops_a_discard(shop: RunRig) -> None:
     task = shop.add(max_attempts=1)
     shop.run(LEAVE)

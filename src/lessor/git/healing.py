@@ -29,6 +29,7 @@ from lessor.git.repository import Repository
 from lessor.git.salvage import salvage_entry
 
 _TRIES = 5
+_HEALED = "lessor-healed"
 
 
 def detach_entry(git_dir: Path) -> None:
@@ -139,11 +140,18 @@ def reattach(repo: Repository, *, path: Path, reason: str, source: Sequence[str]
             *names,
         ]
     )
+    # Before anybody can take the new entry for one that knows what the old one knew.
+    (layout_of(beside).git_dir / _HEALED).touch()
     # The one file of the new worktree replaces the pointer into nowhere, in one step.
     (beside / ".git").replace(path / ".git")
     beside.rmdir()
     repo.git(["worktree", "repair", str(path)])
     layout_of(path).git(["read-tree", "HEAD"])
+
+
+def was_healed(git_dir: Path) -> bool:
+    """Whether this entry was made for a directory that had lost its own, with all that one noted."""
+    return (git_dir / _HEALED).exists()
 
 
 def take_back_healing(repo: Repository, path: Path) -> None:

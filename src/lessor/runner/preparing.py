@@ -13,6 +13,7 @@ from pathlib import Path
 from lessor.errors import SetupFailedError
 from lessor.git.bring import bring_along
 from lessor.git.command import run_git
+from lessor.git.healing import was_healed
 from lessor.git.layout import layout_of
 from lessor.git.status import read_status
 from lessor.runner.desk import SETUP_LIMIT_MS, Desk
@@ -22,6 +23,7 @@ from lessor.runner.words import kept_text, last_line
 
 TAIL = 2_000
 _MARK = "lessor-setup"
+_LOST = "nobody knows what"
 _NAMED = 5
 
 
@@ -92,12 +94,16 @@ def refuse_unclean(worktree: Path, setup: str) -> None:
 def prepared_for(worktree: Path) -> str | None:
     """What the worktree was made ready for; None when that was never finished.
 
+    Where the mark was lost with git's entry, an agent may have been there: that counts as finished,
+    as all that is ignored would else be taken for setup's.
+
     Raises:
         WorktreeError: git knows no worktree there.
     """
+    git_dir = layout_of(worktree).git_dir
     with suppress(OSError):
-        return (layout_of(worktree).git_dir / _MARK).read_text(encoding="utf-8")
-    return None
+        return (git_dir / _MARK).read_text(encoding="utf-8")
+    return _LOST if was_healed(git_dir) else None
 
 
 def mark_prepared(worktree: Path, what: str | None) -> None:
