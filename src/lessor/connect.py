@@ -8,6 +8,8 @@ from lessor.errors import InvalidError, StoreUnsupportedError
 
 if TYPE_CHECKING:
     # Only named here: `import lessor` reads this module, and must cost a hook or a command nothing.
+    from pathlib import Path
+
     from lessor.clock import Clock
     from lessor.model.retry import RetryPolicy
     from lessor.service.lessor import Lessor
@@ -22,7 +24,7 @@ def connect(
     host_id: str = "",
     listen_dsn: str | None = None,
 ) -> Lessor:
-    """Open the store at `url`, made and brought up to date where needed.
+    """Open the store at `url`, made and brought up to date where needed; its directory never is made.
 
     Args:
         url: `sqlite:///absolute/path`, a plain path, `:memory:`, or `postgresql://…`.
@@ -54,14 +56,9 @@ def open_store(
             f"{url!r} names no store.", next_step="Use sqlite:///path or postgresql://…"
         )
     if scheme == "sqlite":
-        from pathlib import Path  # noqa: PLC0415
-
         from lessor.store.sqlite import SqliteStore  # noqa: PLC0415 - only the driver that is needed
 
-        # Three slashes and four mean the same absolute path; SQLAlchemy's users write four.
-        place = f"/{rest.lstrip('/')}" if rest.startswith("/") else rest
-        path = rest if rest == ":memory:" else str(Path(place).expanduser().absolute())
-        return SqliteStore(path, clock=clock, host_id=host_id)
+        return SqliteStore(str(sqlite_file(url) or ":memory:"), clock=clock, host_id=host_id)
     if scheme in {"postgresql", "postgres"}:
         try:
             from lessor.store.postgres import PostgresStore  # noqa: PLC0415 - an extra
@@ -74,6 +71,19 @@ def open_store(
     raise InvalidError(
         f"{scheme}:// is no kind of store.", next_step="Use sqlite:///path or postgresql://…"
     )
+
+
+def sqlite_file(url: str) -> Path | None:
+    """The absolute path of the file that `url` names; None for another kind and for `:memory:`."""
+    from pathlib import Path  # noqa: PLC0415 - see above
+
+    scheme, mark, rest = url.partition("://")
+    rest = rest if mark else url
+    if (mark and scheme != "sqlite") or rest == ":memory:":
+        return None
+    # Three slashes and four mean the same absolute path; SQLAlchemy's users write four.
+    place = f"/{rest.lstrip('/')}" if rest.startswith("/") else rest
+    return Path(place).expanduser().absolute()
 
 
 def _names_a_store(scheme: str, rest: str) -> bool:

@@ -11,6 +11,8 @@ STORE = "LESSOR_STORE"
 LISTEN = "LESSOR_LISTEN_DSN"
 STATE = "LESSOR_STATE_DIR"
 UNASKED = "LESSOR_COMMIT_UNASKED"
+HOME_STORE = "the state directory"
+"""Where the choice of a store came from when nobody named one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +74,7 @@ def load_settings(
     elif values.get(STORE):
         url, origin = values[STORE], STORE
     else:
-        url, origin = f"sqlite://{state / 'lessor.db'}", "the state directory"
+        url, origin = f"sqlite://{state / 'lessor.db'}", HOME_STORE
     return Settings(
         state_dir=state, store_url=url, store_origin=origin, listen_dsn=values.get(LISTEN) or None
     )

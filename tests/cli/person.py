@@ -136,6 +136,7 @@ class Person:
 
     def open(self) -> Lessor:
         """The same store, opened by this process."""
+        self.state.mkdir(parents=True, exist_ok=True)
         return connect(f"sqlite://{self.store}")
 
 

@@ -265,6 +265,23 @@ def test_a_store_that_cant_be_opened_has_its_exit_code(person: Person, url: str,
     assert refused.code == code, refused
 
 
+def test_a_mistyped_store_makes_no_directory_and_is_refused(person: Person, tmp_path: Path) -> None:
+    for named in ({}, {"LESSOR_STORE": f"sqlite://{tmp_path}/mistyped/lessor.db"}):
+        there = Person(home=person.home, cwd=person.cwd, env=named)
+        option = [] if named else ["--store", f"sqlite://{tmp_path}/mistyped/lessor.db"]
+        refused = there.run("list", *option)
+        assert (refused.code, "There is no directory" in refused.err) == (75, True), refused
+    assert not (tmp_path / "mistyped").exists()
+
+
+def test_a_named_store_that_had_to_be_made_is_said_once(person: Person, tmp_path: Path) -> None:
+    made = f"There was no store at {tmp_path}/new.db: a new one was made (--store)."
+    first = person.ok("list", "--store", f"sqlite://{tmp_path}/new.db")
+    assert made in " ".join(first.err.split())
+    assert person.ok("list", "--store", f"sqlite://{tmp_path}/new.db").err == ""
+    assert person.ok("list").err == ""
+
+
 def test_a_store_that_is_a_directory_or_damaged_is_refused(person: Person, tmp_path: Path) -> None:
     assert person.run("list", "--store", f"sqlite://{tmp_path}").code == 1
     bad = tmp_path / "bad.db"

@@ -101,7 +101,7 @@ def test_a_schema_made_by_other_text_is_refused(store: StoreUnderTest) -> None:
 
 def test_processes_that_make_a_sqlite_store_at_once_make_one(tmp_path: Path) -> None:
     for turn in range(3):
-        url = f"sqlite://{tmp_path}/{turn}/lessor.db"
+        url = f"sqlite://{tmp_path}/{turn}.db"
         assert len(set(open_together(url, 4))) == 1
 
 

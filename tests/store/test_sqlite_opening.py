@@ -55,12 +55,12 @@ def nothing_changes(folder: Path) -> Iterator[None]:
 
 
 def test_a_new_store_is_made_for_its_owner_alone(tmp_path: Path) -> None:
-    path = tmp_path / "a" / "b" / "lessor.db"
+    path = tmp_path / "a" / "lessor.db"
+    path.parent.mkdir()
     lessor = connect(f"sqlite://{path}")
     lessor.registry.add_repository("x")
     for file in path.parent.iterdir():
         assert stat.S_IMODE(file.stat().st_mode) == 0o600, file.name
-    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     lessor.close()
 
 
@@ -261,6 +261,7 @@ def test_a_network_file_system_is_refused(tmp_path: Path) -> None:
         assert refused.value.facts["file_system"] == kind
         assert "PostgreSQL" in refused.value.next_step
     assert list(share.iterdir()) == []
+    (tmp_path / "beside").mkdir()
     check_place(tmp_path / "beside" / "lessor.db", mounts=mounts)
 
 
@@ -364,6 +365,12 @@ def small_disk(small: Path, *, size: str) -> Iterator[None]:
         subprocess.run(["umount", "-l", str(small)], check=True)
 
 
+def test_a_store_in_a_directory_that_is_not_there_makes_nothing(tmp_path: Path) -> None:
+    with pytest.raises(StoreUnavailableError, match="There is no directory"):
+        connect(f"sqlite://{tmp_path}/mistyped/deep/lessor.db")
+    assert not (tmp_path / "mistyped").exists()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 def test_a_full_file_system_refuses_and_loses_nothing(tmp_path: Path) -> None:
     small = tmp_path / "small"
@@ -379,6 +386,7 @@ def test_a_store_that_has_no_room_to_be_made_names_the_full_file_system(
     """Also where SQLite says "disk I/O error": of its shared memory it does."""
     small = tmp_path / "small"
     with small_disk(small, size="512k"):
+        (small / "store").mkdir()
         fill = small / "fill"
         fill.write_bytes(b"x" * (512 - free_kb) * 1024)
 

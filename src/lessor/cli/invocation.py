@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lessor.cli.output import Format, Record, columns, write_lines, write_record, write_records
-from lessor.cli.text import Line
+from lessor.cli.text import Line, Piece, Tone, shown
 from lessor.clock import Clock, SystemClock
 from lessor.errors import StoreUnavailableError
 
@@ -60,16 +61,23 @@ class Invocation:
 
     @cached_property
     def lessor(self) -> Lessor:
-        """The store, opened."""
+        """The store, opened; that a named one had to be made is said, as its name may be mistyped."""
         from lessor.connect import connect
+        from lessor.settings import HOME_STORE
 
         settings = self.settings
-        return connect(
+        named = settings.store_origin != HOME_STORE
+        new = _missing_file(settings.store_url) if named and self.for_people else None
+        opened = connect(
             settings.store_url,
             clock=self.clock,
             host_id=self.host_id,
             listen_dsn=settings.listen_dsn,
         )
+        if new is not None:
+            told = f"There was no store at {new}: a new one was made ({settings.store_origin})."
+            write_lines([[Piece("  note  ", Tone.WARN), shown(told)]], sys.stderr)
+        return opened
 
     def stand(self, *, register: bool = False) -> Standing:
         """The repository that the command is about; one that is around is registered.
@@ -160,6 +168,17 @@ class Invocation:
         """Give up the store's connection, if it was opened."""
         if "lessor" in self.__dict__:
             self.lessor.close()
+
+
+def _missing_file(url: str) -> Path | None:
+    """The file of a SQLite store that isn't there yet."""
+    from lessor.connect import sqlite_file
+
+    try:
+        path = sqlite_file(url)
+        return None if path is None or path.exists() else path
+    except (OSError, ValueError, RuntimeError):
+        return None  # opening it says what is wrong
 
 
 def _unusable(state_dir: Path, error: OSError) -> StoreUnavailableError:

@@ -54,16 +54,23 @@ def check_place(path: Path, *, mounts: Path = MOUNTS) -> None:
     Raises:
         StoreUnsupportedError: a directory or device, or a network file system: write-ahead logging
             needs shared memory, and locks there are a promise that nobody keeps.
-        StoreUnavailableError: the folder can't be made or written.
+        StoreUnavailableError: the folder isn't there, or can't be looked into. It is never made: a
+            mistyped path, or a disk that isn't mounted, would become an empty store.
     """
     try:
         odd = path.exists() and not path.is_file()
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         folder = path.resolve().parent
+        missing = not folder.is_dir()
     except OSError as error:
         raise unavailable(path, error) from error
     except RuntimeError as error:  # Python below 3.13 tells of a link to itself so
         raise unavailable(path, OSError(errno.ELOOP, os.strerror(errno.ELOOP))) from error
+    if missing:
+        raise StoreUnavailableError(
+            f"There is no directory {path.parent}, so no store in it.",
+            next_step="See whether it is spelt right and its disk is there; a new one is made with mkdir.",
+            store=str(path),
+        )
     if odd:
         raise StoreUnsupportedError(
             f"{path} is a {'directory' if path.is_dir() else 'device'}, not a file.",
