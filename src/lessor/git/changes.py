@@ -193,6 +193,19 @@ def commits_without_trailer(
     return [commit for commit, *values in found if values != [value]]
 
 
+def held_by_merges(common_dir: Path, *, since: str, head: str) -> tuple[str, ...]:
+    """The paths in which merges of since..head differ from the merges that git would have made.
+
+    A rebase leaves merges out, and what was mended in them.
+
+    Raises:
+        GitError: Git can't look.
+    """
+    merges = [f"^{since}", "--min-parents=2"]
+    found = (*_of_commits(common_dir, head, merges), *_of_octopuses(common_dir, head, merges))
+    return tuple(sorted({touch.path for touch in found}))
+
+
 def _of_commits(
     common_dir: Path, head: str, others: Sequence[str], *, env: Mapping[str, str] | None = None
 ) -> Iterator[Touch]:

@@ -179,7 +179,7 @@ class Lander:
         put_ref(desk.repo.common_dir, landing_ref(task.id), replayed.commit)
         if not advance(desk.repo, branch=self._branch, old=tip, new=replayed.commit):
             return None
-        self._record(task, replayed.commit, how="rebased")
+        self._record(task, replayed.commit, how=replayed.way)
         commits = "1 commit" if replayed.commits == 1 else f"{replayed.commits} commits"
         return Landing(
             task=task,
@@ -234,15 +234,22 @@ class Lander:
             text=text,
             old=tip,
             conflicts=paths,
-            step=f"{self._mending(task)}, then: lessor land {task.number} --onto {self._branch}",
+            step=f"{self._mending(task, replayed.way)}, then: "
+            f"lessor land {task.number} --onto {self._branch}",
         )
 
-    def _mending(self, task: Task) -> str:
-        """The command with which a person mends it where the branch lies."""
+    def _mending(self, task: Task, way: str) -> str:
+        """The command with which a person mends it where the branch lies.
+
+        A rebase would leave out what a result's own merges hold.
+        """
         places = self._desk.lessor.workspaces.of_task(task.id)
         here = [w for w in places if w.host_id == self._desk.host.id and w.branch == task.branch]
+        verb = "rebase" if way == "rebased" else "merge"
         if here:
-            return f"git -C {here[-1].path} rebase {self._branch}"
+            return f"git -C {here[-1].path} {verb} {self._branch}"
+        if verb == "merge":
+            return f"git switch {task.branch} && git merge {self._branch}"
         return f"git rebase {self._branch} {task.branch}"
 
     def _check(self, task: Task, commit: str, tip: str) -> tuple[str, str]:
