@@ -294,6 +294,28 @@ def test_what_was_moved_into_half_a_removal_is_kept_however_old_it_is(
     assert (aside / "old").read_text() == "old work"
 
 
+@pytest.mark.parametrize("what", ["a directory", "a link to a directory"])
+def test_a_directory_that_was_moved_into_half_a_removal_is_kept_however_old_it_is(
+    repo: Repository, worktree: Path, main: Path, tmp_path: Path, what: str
+):
+    """Moving it dates its own entry alone, and none of the files in it."""
+    old = tmp_path / "old"
+    old.mkdir()
+    (old / "notes").write_text("old work")
+    kill_in_the_middle(repo, worktree, main, tmp_path, keep="README")
+    aside = leaving_path(worktree)
+    if what == "a directory":
+        old.rename(aside / "old")
+    else:
+        (aside / "old").symlink_to(old)
+    (refused,) = resume_removals(repo)
+    assert isinstance(refused, HoldsWorkError)
+    assert (aside / "old" / "notes").read_text() == "old work"
+    (aside / "old").rename(tmp_path / "away")
+    assert resume_removals(repo) == []
+    assert not aside.exists()
+
+
 def test_a_removal_that_fails_as_it_begins_leaves_no_word_that_it_has_begun(
     remove, repo: Repository, worktree: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -463,6 +485,22 @@ def test_one_with_a_submodule_that_changes_while_it_is_saved_stays(
         discard_worktree(repo, worktree, save=save, occupants=nobody)
     assert (worktree / submodule / "part").exists()
     assert git(worktree / submodule, "log", "-1", "--format=%s") in {"late", "part"}
+
+
+def test_a_directory_that_is_moved_in_while_one_with_a_submodule_is_saved_stays(
+    submodule: str, repo: Repository, worktree: Path, git: Git, tmp_path: Path
+):
+    git(worktree, "submodule", "update", "-q", "--init")
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "notes").write_text("old work")
+
+    def save(path: Path) -> Salvage:
+        (tmp_path / "old").rename(path / "old")
+        return Salvage(ref=None, commit=None, archive=None, files=())
+
+    with pytest.raises(HoldsWorkError, match="changed while"):
+        discard_worktree(repo, worktree, save=save, occupants=nobody)
+    assert (worktree / "old" / "notes").read_text() == "old work"
 
 
 def test_one_that_cannot_be_saved_stays(discard, worktree: Path):

@@ -8,9 +8,11 @@ tell the next removal how far an interrupted one got.
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 from pathlib import Path
 
+from lessor.clock import SystemClock
 from lessor.errors import GitError, WorktreeError
 from lessor.git.command import CHECKOUT_TIMEOUT_S
 from lessor.git.layout import entry_path
@@ -19,6 +21,7 @@ from lessor.git.repository import Repository
 
 _PREFIX = ".leaving-"
 _MARK = "lessor-leaving"
+_LONGEST_TICK_MS = 3_000
 
 
 def leaving_path(path: Path) -> Path:
@@ -81,6 +84,7 @@ def mark_begun(git_dir: Path) -> None:
     Raises:
         OSError: It can't be written.
     """
+    file_time_ns(git_dir)  # what the last look has seen is older than the note
     (git_dir / _MARK).touch()
     handle = os.open(git_dir, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -105,33 +109,55 @@ def changed_since_begun(git_dir: Path, aside: Path) -> list[str]:
     Raises:
         OSError: It can't be looked at.
     """
-    return changed_after((git_dir / _MARK).stat().st_ctime_ns, aside)
+    return changed_from((git_dir / _MARK).stat().st_ctime_ns, aside)
 
 
 def file_time_ns(directory: Path) -> int:
-    """The time by which files of the directory's disk are dated, now; in nanoseconds.
+    """The time by which files of the directory's disk are dated from now on, in nanoseconds.
+
+    Nothing that was done before has it: a disk dates by ticks of some milliseconds.
 
     Raises:
         OSError: Nothing can be written there.
     """
+    clock = SystemClock()
+    before = _dated_ns(directory)
+    for _ in range(_LONGEST_TICK_MS):
+        now = _dated_ns(directory)
+        if now != before:
+            return now
+        clock.wait(1)
+    return before  # its clock stands still: what was done before counts as well
+
+
+def _dated_ns(directory: Path) -> int:
     with tempfile.TemporaryFile(dir=directory) as file:
         return os.fstat(file.fileno()).st_ctime_ns
 
 
-def changed_after(time_ns: int, top: Path) -> list[str]:
-    """Files below `top` that somebody wrote or moved there after a time, but for its `.git` file.
+def changed_from(time_ns: int, top: Path) -> list[str]:
+    """What somebody wrote or moved below `top` from a time on, but for its `.git` file.
 
     Raises:
         OSError: It can't be looked at.
     """
     found: list[str] = []
-    for directory, _, files in os.walk(top, onerror=_refuse):
-        for name in files:
+    for directory, below, files in os.walk(top, onerror=_refuse):
+        for name in (*below, *files):
             path = Path(directory, name)
-            # What is moved here keeps the time of its bytes, and not that of its entry.
-            if path != top / ".git" and path.lstat().st_ctime_ns > time_ns:
+            if path != top / ".git" and _came_from(time_ns, path.lstat()):
                 found.append(path.relative_to(top).as_posix())
     return sorted(found)
+
+
+def _came_from(time_ns: int, found: os.stat_result) -> bool:
+    """Whether it was written or moved at the time or after it.
+
+    What is moved keeps the time of its bytes, and not that of its entry. A directory in which
+    something was made or deleted has one time for both; what is in it tells by itself.
+    """
+    only_within = stat.S_ISDIR(found.st_mode) and found.st_ctime_ns == found.st_mtime_ns
+    return found.st_ctime_ns >= time_ns and not only_within
 
 
 def delete(repo: Repository, git_dir: Path, aside: Path) -> None:

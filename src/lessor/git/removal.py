@@ -15,7 +15,7 @@ from lessor.git.flushing import flush_commits
 from lessor.git.inspection import Inspection, Occupants, inspect_worktree
 from lessor.git.layout import linked_layout
 from lessor.git.leaving import (
-    changed_after,
+    changed_from,
     changed_since_begun,
     delete,
     file_time_ns,
@@ -236,7 +236,7 @@ def _take_away(
 
 
 def _refuse_changed(path: Path, tops: Sequence[Path], *, since_ns: int) -> None:
-    if any(changed_after(since_ns, top) for top in tops):
+    if any(changed_from(since_ns, top) for top in tops):
         raise _changed(path)
 
 
