@@ -21,3 +21,10 @@ def bury(top: Path) -> None:
         handle = below
     os.close(os.open("work", os.O_WRONLY | os.O_CREAT, dir_fd=handle))
     os.close(handle)
+
+
+def break_ref(common_dir: Path, ref: str, left: bytes = b"") -> None:
+    """Leave of a loose reference what a power cut leaves."""
+    place = common_dir / ref
+    assert place.is_file()
+    place.write_bytes(left)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lessor.errors import ConflictError
+from lessor.errors import ConflictError, GitError
 from lessor.git.advance import advance
+from lessor.git.refs import landing_ref, put_ref
 from lessor.git.repository import Repository, find_repository, head_commit
 
 Git = Callable[..., str]
@@ -113,3 +114,66 @@ def test_a_branch_that_a_checkout_has_whose_directory_is_away_is_not_moved(
     assert git(main, "rev-parse", "release") == old
     git(main, "worktree", "prune")
     assert advance(repo, branch="release", old=old, new=new)
+
+
+@pytest.mark.parametrize("option", ["--squash", "--verify-signatures", "--no-ff"])
+def test_the_person_s_options_for_merges_hold_for_merges_alone(
+    repo: Repository, main: Path, worktree: Path, git: Git, option: str
+):
+    """With `--squash` git would write the files, and leave the branch where it is."""
+    git(main, "config", "branch.main.mergeOptions", option)
+    git(main, "config", "merge.verifySignatures", "true")
+    old, new = head_commit(main), landing(git, worktree, README="theirs\n")
+    assert advance(repo, branch="main", old=old, new=new)
+    assert head_commit(main) == new
+    assert git(main, "status", "--porcelain") == ""
+
+
+@pytest.fixture
+def cut_short(main: Path, repo: Repository, worktree: Path, git: Git) -> tuple[str, str]:
+    """A landing whose git was killed in the middle; where the branch is, and where it was to go."""
+    (worktree / "src" / "app.py").write_text("theirs\n")
+    old = head_commit(main)
+    new = landing(git, worktree, README="theirs\n", **{"new file": "theirs\n"})
+    put_ref(repo.common_dir, landing_ref("task_7"), new)
+    (main / "new file").write_text("theirs\n")
+    return old, new
+
+
+@pytest.mark.parametrize("begun", ["a new file alone", "a changed one", "one that was taken away"])
+def test_what_a_landing_that_was_killed_left_is_told_from_work(
+    repo: Repository, main: Path, git: Git, cut_short: tuple[str, str], begun: str
+):
+    old, new = cut_short
+    if begun != "a new file alone":
+        (main / "README").write_text("theirs\n")
+    if begun == "one that was taken away":
+        (main / "src" / "app.py").unlink()
+    with pytest.raises(ConflictError, match="was cut short") as refusal:
+        advance(repo, branch="main", old=old, new=new)
+    command = refusal.value.next_step.partition("git -C ")[2].partition(". Then")[0]
+    place, *put_aside = shlex.split(command)
+    git(Path(place), *put_aside)
+    assert advance(repo, branch="main", old=old, new=new)
+    assert git(main, "status", "--porcelain") == ""
+
+
+def test_work_is_never_called_what_a_landing_left(
+    repo: Repository, main: Path, cut_short: tuple[str, str]
+):
+    old, new = cut_short
+    (main / "new file").write_text("mine\n")
+    (main / "README").write_text("mine\n")
+    with pytest.raises(ConflictError, match=r"uncommitted changes \(README\)"):
+        advance(repo, branch="main", old=old, new=new)
+
+
+def test_what_is_no_file_in_the_way_is_told_in_git_s_words(
+    repo: Repository, main: Path, worktree: Path, git: Git
+):
+    old, new = head_commit(main), landing(git, worktree, README="theirs\n")
+    (main / ".git" / "index.lock").touch()
+    with pytest.raises(GitError, match=r"index\.lock") as refusal:
+        advance(repo, branch="main", old=old, new=new)
+    assert "remove that file" in refusal.value.next_step
+    assert not isinstance(refusal.value, ConflictError)

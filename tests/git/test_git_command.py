@@ -44,6 +44,9 @@ def _ask_for_the_version_again():
     require_git.cache_clear()
 
 
+SIGNED = ("commit", "--allow-empty", "-S", "-m", "signed")
+
+
 def test_a_hook_s_variables_do_not_reach_git(
     main: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -147,6 +150,23 @@ def test_grafts_do_not_change_history(main: Path, git: Git):
     (main / ".git" / "info" / "grafts").write_text(git(main, "rev-parse", "HEAD") + "\n")
     assert git(main, "rev-list", "--count", "HEAD") == "1"
     assert int(run_git(["rev-list", "--count", "HEAD"], cwd=main).text) > 1
+
+
+def test_a_failure_says_what_went_wrong_also_where_advice_follows(main: Path, git: Git):
+    (main / ".git" / "info" / "grafts").touch()
+    git(main, "config", "advice.detachedHead", "true")
+    (main / ".git" / "index.lock").touch()
+    with pytest.raises(GitError, match=r"index\.lock': File exists") as refused:
+        run_git(["rm", "-q", "README"], cwd=main)
+    assert "hint" not in str(refused.value)
+    assert "graft" not in run_git(["log", "-1"], cwd=main).err.decode()
+
+
+def test_a_key_that_is_locked_is_told_with_what_helps(main: Path, git: Git):
+    git(main, "config", "gpg.program", "false")
+    with pytest.raises(GitError, match="gpg failed to sign") as refused:
+        run_git(["-c", "user.name=A", "-c", "user.email=a@b", *SIGNED], cwd=main)
+    assert "Unlock the key" in refused.value.next_step
 
 
 def test_a_full_disk_is_told_with_what_helps():

@@ -7,22 +7,26 @@ ignores there is a person's too (`.env`): by default git would write over it wit
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from lessor.errors import ConflictError, GitError
-from lessor.git.command import CHECKOUT_TIMEOUT_S, DURABLY, run_git
-from lessor.git.layout import layout_of
+from lessor.git.command import CHECKOUT_TIMEOUT_S, DURABLY, failure, run_git
+from lessor.git.layout import Layout, layout_of
 from lessor.git.progress import branch_at_head, operations_in_progress
 from lessor.git.refs import BRANCHES, read_ref
 from lessor.git.registry import list_worktrees
+from lessor.git.remnants import remnants
 from lessor.git.replay import is_in
 from lessor.git.repository import Repository
-from lessor.git.status import read_status
+from lessor.git.status import Status, read_status
 
-_NAMED = 3
+_NAMED, _TYPED = 3, 20
+_IN_THE_WAY = ("would be overwritten", "would lose untracked files")
+# `branch.<name>.mergeOptions` come before: with `--squash` git writes the files and moves no branch.
 _MERGE = (
-    *("merge", "--ff-only", "--no-verify", "--quiet", "--no-autostash"),
-    "--no-overwrite-ignore",
+    *("merge", "--ff-only", "--no-squash", "--no-verify-signatures", "--no-verify", "--quiet"),
+    *("--no-autostash", "--no-overwrite-ignore"),
 )
 
 
@@ -61,8 +65,10 @@ def refuse_unready(repo: Repository, branch: str) -> Path | None:
             branch=branch,
             checkout=str(place),
         )
-    changed = sorted({change.path for change in read_status(layout).changed})
+    status = read_status(layout)
+    changed = sorted({change.path for change in status.changed})
     if changed:
+        _refuse_cut_short(branch, layout, status)
         named = ", ".join(changed[:_NAMED]) + (", …" if len(changed) > _NAMED else "")
         raise ConflictError(
             f"{branch} is checked out in {place} with uncommitted changes ({named}); "
@@ -107,12 +113,33 @@ def advance(repo: Repository, *, branch: str, old: str, new: str) -> bool:
         return tip is not None and is_in(repo.common_dir, new, tip)
     if tip != old:
         return False
+    _refuse_cut_short(branch, layout, read_status(layout))
     said = done.err.decode(errors="replace").strip()
+    if not any(words in said for words in _IN_THE_WAY):
+        raise failure(_MERGE, done)
     raise ConflictError(
         f"git doesn't move {branch} in {place}: {said}",
         next_step="Move that away, then land again.",
         branch=branch,
         checkout=str(place),
+    )
+
+
+def _refuse_cut_short(branch: str, layout: Layout, status: Status) -> None:
+    """Say of files that a landing wrote before it was cut short that they are nobody's work."""
+    left = remnants(layout, status)
+    if not left:
+        return
+    named = ", ".join(left[:_NAMED]) + (", …" if len(left) > _NAMED else "")
+    paths = shlex.join(left) if len(left) <= _TYPED else "."
+    raise ConflictError(
+        f"{branch} is checked out in {layout.path}, where a landing was cut short: what it had "
+        f"written is there, and is in the result as well ({named}).",
+        next_step=f"Put it aside: git -C {layout.path} stash push --include-untracked -- {paths}. "
+        "Then land again.",
+        branch=branch,
+        checkout=str(layout.path),
+        files=list(left),
     )
 
 

@@ -61,6 +61,8 @@ _FIXED_CONFIGURATION = (
     "maintenance.auto=false",
     # `git log` would run `gpg.program` for each signed commit, and print its words between ours.
     "log.showSignature=false",
+    # The empty file of grafts would be complained of in every command's words.
+    "advice.graftFileDeprecated=false",
 )
 
 # Before a command that writes the only copy of something: by default git leaves loose objects to
@@ -75,9 +77,13 @@ _HELP: Mapping[str, str] = {
     "disk quota exceeded": _ROOM,
     "read-only file system": "Mount it for writing, then try again.",
     "index.lock': file exists": "If no git runs there any more, remove that file, then try again.",
+    "gpg failed to sign": "Unlock the key that commits are signed with, then try again; or sign none: "
+    "git config commit.gpgSign false",
     "external filter": "Mend the filter, or see what it says: git lfs env, git config --get-regexp filter",
 }
 _LINES_OF_COMPLAINT = 4
+_CAUSES = ("fatal:", "error:")  # advice may follow, longer than what is kept
+_HINT = "hint:"  # for somebody at a terminal; several lines of it would hide what went wrong
 # Up to the last "@" before the path, as git reads it: a password may hold one.
 _CREDENTIALS = re.compile(r"://[^/\s]+@")
 _SECONDS_TO_CLEAN_UP = 5.0
@@ -197,7 +203,11 @@ def pipe_git(
 def failure(args: Sequence[str], result: GitResult) -> GitError:
     """The error for a git command that failed, with its own last lines, credentials left out."""
     complaint = hide_credentials(result.err.decode(errors="replace"))
-    lines = complaint.strip().splitlines()[-_LINES_OF_COMPLAINT:]
+    told = [line for line in complaint.strip().splitlines() if not line.startswith(_HINT)]
+    lines = told[-_LINES_OF_COMPLAINT:]
+    cause = next((line for line in told if line.startswith(_CAUSES)), None)
+    if cause is not None and cause not in lines:
+        lines[0] = cause
     said = " ".join(line.strip() for line in lines) or f"exit code {result.code}"
     return GitError(
         f"git {_verb(args)} failed: {said}",

@@ -7,16 +7,20 @@ one by working, and no clone fetches one.
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 
 from lessor.errors import GitError
-from lessor.git.command import DURABLY, run_git
+from lessor.git.command import DURABLY, GitResult, run_git
 
 BRANCHES = "refs/heads/"
 TRACKING = "refs/remotes/"
 OWN = "refs/lessor"
 BASES = f"{OWN}/base/"
+LANDINGS = f"{OWN}/landing/"
 
+_BROKEN = re.compile(rb"^warning: ignoring broken ref (.+)$", re.MULTILINE)
 _NOTHING = ""  # update-ref's own word for "must not exist"
 
 
@@ -32,7 +36,7 @@ def salvage_refs(task: str, epoch: int) -> str:
 
 def landing_ref(task: str) -> str:
     """The reference that keeps what a landing is about to move its target to."""
-    return f"{OWN}/landing/{task}"
+    return f"{LANDINGS}{task}"
 
 
 def put_ref(common_dir: Path, ref: str, oid: str) -> None:
@@ -60,14 +64,47 @@ def read_ref(common_dir: Path, ref: str) -> str | None:
     """The object id that `ref` points at; None when there is no such reference.
 
     Raises:
-        GitError: Git refuses the repository, as 2.39 does one in the reftable format.
+        GitError: It is broken; or git refuses the repository, as 2.39 does one in the reftable
+            format.
     """
     # show-ref answers an absent reference and a refused repository alike; the pattern here also fits
     # what lies below the name.
     asked = ["for-each-ref", "--format=%(objectname) %(refname)", ref]
     listed = run_git(asked, cwd=common_dir, git_dir=common_dir)
     named = (line.partition(" ") for line in listed.lines)
-    return next((oid for oid, _, name in named if name == ref), None)
+    found = next((oid for oid, _, name in named if name == ref), None)
+    if found is None:
+        refuse_broken(common_dir, listed, ref)
+    return found
+
+
+def refuse_broken(common_dir: Path, listed: GitResult, *refs: str) -> None:
+    """Refuse to take a reference for absent whose file holds nothing that git can read.
+
+    A power cut leaves such files. Git leaves them out of its lists with a warning, and ends well (2.39).
+
+    Args:
+        listed: what `for-each-ref` said.
+        refs: those that matter; without any, all of them do.
+
+    Raises:
+        GitError: One is broken; `broken` in the facts names it.
+    """
+    found = [os.fsdecode(name) for name in _BROKEN.findall(listed.err)]
+    broken = next((name for name in found if not refs or name in refs), None)
+    if broken is None:
+        return
+    raise GitError(
+        f"{broken} is broken: what it led to, git can't say.",
+        next_step=f"Its log may: tail -1 {common_dir}/logs/{broken}. Then remove "
+        f"{common_dir}/{broken}, and set it again: git update-ref {broken} COMMIT",
+        broken=broken,
+    )
+
+
+def is_broken(refused: GitError) -> bool:
+    """Whether it is the refusal of a broken reference."""
+    return "broken" in refused.facts
 
 
 def is_unreferenced(common_dir: Path, commit: str) -> bool:

@@ -22,7 +22,7 @@ from lessor.git.index import Index, read_index
 from lessor.git.layout import Layout, linked_layout
 from lessor.git.modes import modes_text, read_modes
 from lessor.git.progress import operations_in_progress
-from lessor.git.refs import create_ref, read_ref, salvage_refs
+from lessor.git.refs import create_ref, is_broken, read_ref, salvage_refs
 from lessor.git.stash import stashed_on
 from lessor.git.status import Status, read_status, refuse_unread
 from lessor.git.understood import understood
@@ -150,7 +150,13 @@ def _pin(
     number = 1
     while True:
         ref = f"{salvage_refs(task, epoch)}{number}"
-        kept = read_ref(common_dir, ref)
+        try:
+            kept = read_ref(common_dir, ref)
+        except GitError as refused:
+            if not is_broken(refused):
+                raise
+            number += 1  # what it was is for a person to find out; this is saved beside it
+            continue
         if kept is not None and _holds(common_dir, kept, tree, parents, message):
             return ref, kept
         if kept is None:

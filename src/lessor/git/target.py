@@ -10,7 +10,7 @@ from lessor.errors import GitError
 from lessor.git.advertised import Advertised
 from lessor.git.command import run_git
 from lessor.git.progress import branch_at_head
-from lessor.git.refs import BASES, BRANCHES, TRACKING
+from lessor.git.refs import BASES, BRANCHES, TRACKING, refuse_broken
 from lessor.git.revision import resolve_commit
 from lessor.git.understood import understood
 
@@ -37,7 +37,7 @@ def read_refs(common_dir: Path) -> Mapping[str, str]:
     Of a remote's HEAD it is the reference that this names.
 
     Raises:
-        GitError: Git can't list them.
+        GitError: Git can't list them, or one is broken.
     """
     listed = run_git(
         [
@@ -47,6 +47,7 @@ def read_refs(common_dir: Path) -> Mapping[str, str]:
         cwd=common_dir,
         git_dir=common_dir,
     )
+    refuse_broken(common_dir, listed)
     found: dict[str, str] = {}
     with understood("the references"):
         for line in listed.lines:
