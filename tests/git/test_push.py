@@ -176,6 +176,20 @@ def test_a_remote_without_atomic_pushes_is_refused_before_anything_is_sent(
     assert tip(git, bare, WORK) == ""
 
 
+@pytest.mark.parametrize(
+    ("key", "value"), [("push.gpgSign", "true"), ("push.pushOption", "ci.skip")]
+)
+def test_what_the_person_s_settings_ask_of_a_remote_is_told_as_theirs(
+    main: Path, bare: Path, commits, git, key: str, value: str
+) -> None:
+    git(main, "config", key, value)
+    for option in ("", "lessor=7.sesame"):
+        with pytest.raises(GitError, match="your configuration") as refused:
+            push(main, "origin", [change(WORK, None, commits[1])], option=option)
+        assert key in refused.value.next_step
+    assert tip(git, bare, WORK) == ""
+
+
 def test_a_hook_that_refuses_is_told_in_its_own_words(main: Path, bare: Path, commits, git) -> None:
     hook = bare / "hooks" / "pre-receive"
     hook.write_text("#!/bin/sh\necho 'not on a Friday' >&2\nexit 1\n")

@@ -49,6 +49,11 @@ _DIED, _LAST_WORD = 128, "fatal: "
 _SUBMODULES_LACK = "fatal: aborting."
 _LACKS = "the receiving end does not support"
 _NO_OPTIONS = f"{_LACKS} push options"
+# What git refuses for the person's own settings, as it would with `git push`.
+_ASKED_BY_PERSON: Mapping[str, str] = {
+    "--signed push": "push.gpgSign",
+    "push options": "push.pushOption",
+}
 _MOVED = frozenset(" +-*")
 _SAME = "="
 
@@ -210,8 +215,15 @@ def _listed(cwd: Path, remote: str, *patterns: str) -> list[tuple[str, str]]:
 
 def _refuse_unsent(remote: str, result: GitResult) -> None:
     """Raise where git says that it has sent nothing."""
+    name = hide_credentials(remote)
+    for asked, keys in _ASKED_BY_PERSON.items():
+        if _lacks(result, f"{_LACKS} {asked}"):
+            raise GitError(
+                f"{name} takes no {asked}, and your configuration asks for it: nothing was sent.",
+                next_step=f"See where it is set: git config --show-origin --get-all {keys}",
+                remote=name,
+            )
     if _lacks(result, _LACKS):
-        name = hide_credentials(remote)
         raise GitError(
             f"{name} takes no atomic push: what belongs together could come apart there.",
             next_step="Put Lessor's hooks there instead: lessor git install-server-hooks.",
