@@ -6,8 +6,10 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -17,10 +19,12 @@ from lessor.clock import ManualClock, SystemClock
 from lessor.errors import LeaseLostError, PushRefusedError
 from lessor.git.repository import find_repository
 from lessor.git.server_hooks import FOLDER
-from lessor.hook.client import STALE, YES, question
+from lessor.hook import client
+from lessor.hook.client import BEAT, SILENCE_S, SOCKET, STALE, YES, question
 from lessor.publish.fencing import make_ready
 from lessor.publish.recovering import recover
-from lessor.receive.keeper import LOCK, SETTINGS, STORE_IDLE_MS, Keeper
+from lessor.receive import keeper as keeping
+from lessor.receive.keeper import LOCK, SETTINGS, STORE_IDLE_MS, Keeper, serve
 
 
 def keeper(gated: Gated) -> int:
@@ -236,6 +240,62 @@ def test_a_keeper_that_was_killed_between_the_two_looks_is_replaced(
     assert getattr(paused.resume(), "moved", False)
     assert gated.tip(grant.branch) == head
     assert keeper(gated) != first
+
+
+def test_no_push_waits_for_a_keeper_that_was_stopped(gated: Gated, tmp_path: Path) -> None:
+    own = Path(client.__file__)
+    hasty = tmp_path / "client.py"
+    text = own.read_text().replace("__file__", repr(str(own)))
+    assert f"SILENCE_S = {SILENCE_S}\n" in text
+    hasty.write_text(text.replace(f"SILENCE_S = {SILENCE_S}\n", "SILENCE_S = 0.5\n"))
+    gated.plainly("HEAD:refs/heads/mine")
+    hook = gated.bare / "hooks" / "pre-receive"
+    hook.write_text(hook.read_text().replace(str(own), str(hasty)))
+    stopped = keeper(gated)
+    os.kill(stopped, signal.SIGSTOP)
+    try:
+        said = gated.plainly("HEAD:refs/heads/more")
+    finally:
+        os.kill(stopped, signal.SIGKILL)
+    assert "has said nothing" in said
+    assert f"kill -9 {stopped}" in said
+    assert gated.tip("more") == ""
+    assert "new branch" in gated.plainly("HEAD:refs/heads/more")
+
+
+def test_a_keeper_that_takes_its_time_shows_that_it_is_at_it(
+    gated: Gated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_answer = threading.Event()
+
+    class Slow(Keeper):
+        def answer(self, question: bytes) -> bytes:
+            assert may_answer.wait(60)
+            return super().answer(question)
+
+    folder = gated.bare / FOLDER
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(keeping, "BEAT_S", 0.01)
+    slow = Slow(folder, json.loads((folder / SETTINGS).read_text()), SystemClock())
+    serving = threading.Thread(target=serve, args=(slow,))
+    serving.start()
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
+            while line.connect_ex(SOCKET):
+                assert serving.is_alive()
+            line.sendall(question("pre-receive", "1", b"", {}))
+            line.shutdown(socket.SHUT_WR)
+            said = b""
+            while said.count(BEAT) < 3:
+                said += line.recv(1)
+            may_answer.set()
+            while part := line.recv(100):
+                said += part
+        assert said.lstrip(BEAT).startswith(YES)
+    finally:
+        may_answer.set()
+        slow.ending.set()
+        serving.join()
 
 
 def test_one_keeper_serves_many_pushes(gated: Gated) -> None:

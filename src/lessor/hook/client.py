@@ -4,7 +4,8 @@ Run as `python -I -S client.py STAGE PID FOLDER PYTHON`, the updates on stdin: S
 (`pre-receive`, or `reference-transaction` in its state "prepared"), PID the receive-pack that it
 is about, FOLDER what lies in the repository for this, PYTHON the interpreter that has Lessor.
 Question and answer are fields between NULs, which neither a reference's name nor a push option can
-hold. The modules socket and json are left out: with them this takes 20 ms instead of 8,
+hold. While it judges, the keeper sends a dot now and then: one that is silent was stopped, or
+hangs, and no push waits for it. The modules socket and json are left out: with them this takes 20 ms instead of 8,
 and pathlib would be no better.
 """
 
@@ -17,11 +18,14 @@ from _socket import AF_UNIX, SHUT_WR, SOCK_STREAM, socket  # CPython's and PyPy'
 
 SOCKET = "gate.sock"
 LOG = "keeper.log"
+LOCK = "gate.lock"
 OPTION = "lessor="
 PUSH = "LESSOR_PUSH"
 YES, NO, STALE = b"yes", b"no", b"stale"
 PASSED_ON = ("GIT_QUARANTINE_PATH", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES")
 START_S = 15.0
+BEAT, BEAT_S = b".", 2.0
+SILENCE_S = 30.0
 ANSWER_S = 900.0
 _PAUSE_S = 0.02
 _AGAIN_S = 2.0
@@ -89,8 +93,9 @@ def _asked(asked: bytes, python: str) -> bytes:
 
 def _ask(asked: bytes) -> bytes:
     line = socket(AF_UNIX, SOCK_STREAM)
+    until = time.monotonic() + ANSWER_S
     try:
-        line.settimeout(ANSWER_S)
+        line.settimeout(SILENCE_S)
         line.connect(SOCKET)
         sent = 0
         while sent < len(asked):
@@ -99,9 +104,22 @@ def _ask(asked: bytes) -> bytes:
         parts = []
         while part := line.recv(65_536):
             parts.append(part)
-        return b"".join(parts)
+            if time.monotonic() > until:
+                raise OSError(f"no answer came within {ANSWER_S:g} s")
+        return b"".join(parts).lstrip(BEAT)
+    except TimeoutError as silent:
+        raise OSError(_silence()) from silent
     finally:
         line.close()
+
+
+def _silence() -> str:
+    with open(LOCK, "rb") as lock:
+        pid = lock.read(_MOST_DIGITS * 2).decode(errors="replace")
+    return (
+        f"process {pid} here, which is asked, has said nothing for {SILENCE_S:g} s; "
+        f"the next push starts another after: kill -9 {pid}"
+    )
 
 
 def _start(python: str) -> None:

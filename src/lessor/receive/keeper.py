@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from lessor.clock import Clock, SystemClock
 from lessor.connect import connect
 from lessor.errors import LessorError, StoreUnavailableError
-from lessor.hook.client import NO, PASSED_ON, SOCKET, STALE, YES, mark
+from lessor.hook.client import BEAT, BEAT_S, LOCK, NO, PASSED_ON, SOCKET, STALE, YES, mark
 from lessor.receive.book import Book, StoreBook
 from lessor.receive.gate import Gate, Push, Verdict, parse_updates
 from lessor.service.lessor import Lessor
@@ -38,7 +38,6 @@ else:
 
 
 SETTINGS = "gate.json"
-LOCK = "gate.lock"
 STORE_IDLE_MS = 20_000
 IDLE_MS = 600_000
 _LOOK_S = 1.0
@@ -176,10 +175,24 @@ class _Handler(socketserver.StreamRequestHandler):
 
     @override
     def handle(self) -> None:
-        """Read the question to its end, and answer it."""
+        """Read the question to its end, and answer it; until then, show that somebody is at it."""
         question = self.rfile.read()
-        if question:
-            self.wfile.write(self.keeper.answer(question))
+        if not question:
+            return
+        answered = threading.Event()
+        beating = threading.Thread(target=self._beat, args=(answered,))
+        beating.start()
+        try:
+            answer = self.keeper.answer(question)
+        finally:
+            answered.set()
+            beating.join()
+        self.wfile.write(answer)
+
+    def _beat(self, answered: threading.Event) -> None:
+        with suppress(OSError):  # nobody waits any more
+            while not answered.wait(BEAT_S):
+                self.wfile.write(BEAT)
 
 
 class _Server(socketserver.ThreadingUnixStreamServer):
