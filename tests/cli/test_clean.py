@@ -66,9 +66,10 @@ def test_empty_merged_and_kept_go_and_what_holds_work_stays(
     assert "#2 Kept one all of it is on ai/2-kept-one" in text
     assert "#4 Merged one ai/4-merged-one is merged" in text
     assert "stays #3 Holds work holds work uncommitted: work.txt;" in text
-    assert "not from setup: .env lessor clean --discard 3" in text
+    assert "not from setup: .env" in text
     assert "free again" in said.out
-    assert said.lines[-1] == "next  lessor clean --discard 3"
+    assert said.lines[-1] == "next  lessor retry 3"
+    assert "--discard" not in said.out
     assert [tree.exists() for tree in trees] == [False, False, True, False]
     assert (trees[2] / "work.txt").read_text() == "work\n"
     assert {n: git(shop, "rev-parse", branch) for n, branch in branches.items()} == tips
@@ -87,6 +88,22 @@ def test_a_dry_run_says_what_would_go_and_changes_nothing(person: Person, left) 
     assert record["bytes"] > 0
     assert tree.exists()
     assert workspaces(person) == before
+
+
+def test_what_holds_work_is_gone_on_with_and_never_proposed_to_be_taken_away(
+    person: Person, left
+) -> None:
+    trees = [left("First", WORK), left("Second", WORK)]
+    said = person.ok("clean")
+    assert "lessor retry 1" in said.out
+    assert "lessor retry 2" in said.out
+    assert said.lines[-1] == "next  lessor"
+    person.ok("retry", "1")
+    person.ok("cancel", "2")
+    steps = {one["number"]: one["nextStep"] for one in person.ok("clean", "-o", "json").json}
+    assert steps == {1: "lessor run", 2: "lessor workspace inspect 2"}
+    looked = person.ok("workspace", "inspect", "2").lines
+    assert looked[-2:] == [f"next  cd {trees[1]}", "      lessor clean --discard 2"]
 
 
 def test_nothing_to_clean_is_said(person: Person) -> None:
@@ -354,10 +371,10 @@ def test_the_list_and_a_look_at_one(person: Person, left) -> None:
     assert looked.lines[0] == "#1 Holds work  holds work"
     assert f"  path     {tree}" in looked.lines
     assert "  holds    .env" in looked.lines
-    assert looked.lines[-1] == "next  lessor clean --discard 1"
+    assert looked.lines[-1] == "next  lessor retry 1     lessor clean --discard 1"
     (record,) = person.ok("workspace", "inspect", "1", "-o", "json").json
     assert record["dirty"] == [".env", "work.txt"]
-    assert record["nextStep"] == "lessor clean --discard 1"
+    assert record["nextStep"] == "lessor retry 1"
     assert person.run("workspace", "inspect", "9").code == 5
 
 

@@ -317,6 +317,20 @@ def test_logs_prints_what_the_agent_printed(person: Person) -> None:
     assert done.stdout == b"raw \x1b[31mred\x1b[0m \xff\nno end"
 
 
+def test_logs_are_plain_files_alone(person: Person) -> None:
+    person.add("a")
+    log = person.state / "runs" / person.claim()["leaseId"] / "agent.log"
+    log.parent.mkdir(parents=True)
+    secret = person.home / "secret"
+    secret.write_text("not an agent's words")
+    log.symlink_to(secret)
+    assert person.run("logs", "1").code == 5
+    log.unlink()
+    os.mkfifo(log)
+    assert person.run("logs", "1").code == 5
+    assert person.ok("show", "1", "-o", "json").json["leases"][0]["logs"] == {}
+
+
 def test_logs_follow_until_the_lease_ends(person: Person) -> None:
     person.add("a")
     lease = person.claim()["leaseId"]

@@ -63,6 +63,33 @@ def test_what_a_person_has_to_act_on_is_told_in_full(
     assert "needs you" in said.lines
 
 
+def test_a_task_that_could_not_begin_is_no_success(
+    person: Person, shop: Path, tmp_path: Path
+) -> None:
+    trusting(shop)
+    person.ok("hold", "services/tax")
+    works = agent(tmp_path, "echo five > services/tax/new.py")
+    said = person.run("do", "Tax: a new rate", "--scope", "services/tax", "--", works)
+    assert said.code == 75
+    assert said.lines[-2].startswith("queued: waits for #1")
+
+
+def test_the_ellipsis_of_a_hint_is_never_taken_for_somebodys_words(
+    person: Person, shop: Path
+) -> None:
+    trusting(shop)
+    person.add("One")
+    for copied in (
+        ["add", "…"],
+        ["do", "…", "--", "true"],
+        ["retry", "1", "…"],
+        ["answer", "1", "..."],
+    ):
+        refused = person.run(*copied)
+        assert (refused.code, "stands for your own words" in refused.err) == (2, True), refused
+    assert len(person.ok("list", "-o", "json").json) == 1
+
+
 def test_the_page_and_show_tell_a_failed_check_shortly_and_where_all_of_it_is(
     person: Person, shop: Path, tmp_path: Path
 ) -> None:

@@ -88,6 +88,7 @@ def test_a_branch_without_a_holder_waits_for_one_until_its_task_is_finished(
     finished = state in {TaskState.SUCCEEDED, TaskState.FAILED, TaskState.CANCELLED}
     assert (why is None) is finished
     assert finished or "nobody holds it" in why
+    assert finished or "needs person" not in why
 
 
 def test_a_result_is_gone_on_from_and_never_lost() -> None:

@@ -102,6 +102,11 @@ def test_the_same_error_again_and_again_is_taken_out(shop):
     shop.run("exit 3")
     assert shop.task(task).state == "quarantined"
     assert len(shop.ends(task)) == 3
+    told = [n for n in shop.notes.all if n.kind in {NoteKind.FAILED, NoteKind.AGAIN}]
+    assert [n.kind for n in told] == [
+        *(NoteKind.FAILED, NoteKind.AGAIN, NoteKind.FAILED, NoteKind.AGAIN, NoteKind.FAILED)
+    ]
+    assert told[1].text == "in 0 s at the earliest"
 
 
 def test_a_quiet_agent_is_warned_about_and_then_stopped(shop):

@@ -9,7 +9,7 @@ import click
 from lessor.cli.files import count_files, path_rules, read_text
 from lessor.cli.finding import find_tasks, holders_of, path_from_top
 from lessor.cli.invocation import Invocation
-from lessor.cli.options import command, duration_option, pass_invocation
+from lessor.cli.options import command, duration_option, own_words, pass_invocation
 from lessor.cli.phrases import next_lines, paths_text, title_line
 from lessor.cli.records import task_record, why_record
 from lessor.cli.requesting import request_id_option
@@ -83,7 +83,7 @@ def add(
     standing = invocation.stand(register=True)
     project = find_project(invocation)
     task = NewTask(
-        title=title,
+        title=own_words(title),
         prompt=read_text(prompt, what="prompt") if prompt is not None else "",
         queue=queue if queue is not None else (project.queue if project else "default"),
         repository=standing.id,

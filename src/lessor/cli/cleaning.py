@@ -226,8 +226,12 @@ def _lines(
     width = invocation.columns
     lines: list[Line] = []
     lines += _gone_lines(gone, tasks, "would go" if dry else "removed", width)
+    steps = _going_on(stay, tasks)
     for n, outcome in enumerate(stay):
         lines += _stay_lines(outcome, tasks, "" if n else "stays", width)
+        if len(steps) > 1:  # one alone is said by the last line
+            step = next_step(outcome.look, tasks[outcome.look.workspace.task])
+            lines.append([pad("", LABEL), Piece(step, Tone.FAINT)])
     freed = sum(outcome.look.bytes for outcome in gone)
     if freed:
         lines.append([Piece(bytes_text(freed), Tone.STRONG), " to free" if dry else " free again"])
@@ -239,9 +243,13 @@ def _step(
 ) -> str:
     if dry and gone:
         return "lessor clean"
-    for outcome in stay:
-        return next_step(outcome.look, tasks[outcome.look.workspace.task])
-    return "lessor"
+    steps = _going_on(stay, tasks)
+    return steps[0] if len(steps) == 1 else "lessor"
+
+
+def _going_on(stay: Sequence[Outcome], tasks: dict[str, Task]) -> list[str]:
+    """The commands that go on with what stays, each once."""
+    return list(dict.fromkeys(next_step(one.look, tasks[one.look.workspace.task]) for one in stay))
 
 
 def _gone_lines(
@@ -289,8 +297,7 @@ def _stay_lines(outcome: Outcome, tasks: dict[str, Task], label: str, width: int
             verdict,
         ]
     ]
-    lines += _wrapped("", outcome.why, width)
-    return [*lines, [pad("", LABEL), Piece(next_step(look, task), Tone.FAINT)]]
+    return lines + _wrapped("", outcome.why, width)
 
 
 def _wrapped(label: str, text: str, width: int, *, tone: Tone = Tone.PLAIN) -> list[Line]:

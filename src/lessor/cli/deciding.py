@@ -11,7 +11,7 @@ from lessor.cli.fencing import close_fences
 from lessor.cli.files import STDIN, read_text
 from lessor.cli.finding import find_task, find_tasks
 from lessor.cli.invocation import Invocation
-from lessor.cli.options import command, pass_invocation
+from lessor.cli.options import command, own_words, pass_invocation
 from lessor.cli.phrases import next_lines, title_line
 from lessor.cli.records import task_record
 from lessor.cli.requesting import request_id_option
@@ -171,7 +171,7 @@ def refusals(tasks: Sequence[Task], verb: str) -> Iterator[None]:
 
 
 def _text(given: str) -> str:
-    return read_text(STDIN, what="text").strip() if given == STDIN else given
+    return read_text(STDIN, what="text").strip() if given == STDIN else own_words(given)
 
 
 def _again(invocation: Invocation, task: Task, words: str, *, request_id: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from lessor.cli.options import command, pass_invocation
 from lessor.cli.output import wants_colour
 from lessor.cli.text import shown
 from lessor.errors import NotFoundError
+from lessor.runner.plain_file import is_plain, open_plain
 from lessor.service.reading import LeaseRecord
 
 POLL_MS = 250
@@ -40,7 +42,7 @@ def logs(invocation: Invocation, *, task: str, follow: bool, epoch: int | None, 
     """Print what a task's agent printed on this machine."""
     lease = _lease(invocation, task, epoch)
     path = invocation.settings.runs_dir / lease.id / FILES[which]
-    if not path.is_file() and not (follow and lease.live):
+    if not is_plain(path) and not (follow and lease.live):
         from lessor.errors import NotFoundError
 
         others = [*logs_here(invocation, lease.id)]
@@ -61,7 +63,7 @@ def logs(invocation: Invocation, *, task: str, follow: bool, epoch: int | None, 
 def logs_here(invocation: Invocation, lease: str) -> dict[str, Path]:
     """What this machine has of a lease's output, by whose it is."""
     folder = invocation.settings.runs_dir / lease
-    return {name: folder / file for name, file in FILES.items() if (folder / file).is_file()}
+    return {name: folder / file for name, file in FILES.items() if is_plain(folder / file)}
 
 
 def _lease(invocation: Invocation, text: str, epoch: int | None) -> LeaseRecord:
@@ -90,9 +92,10 @@ class _Printer:
 
     def print_new(self) -> None:
         """Print what was added since the last call, by whole lines on a terminal."""
-        if not self._path.is_file():
+        handle = open_plain(self._path)
+        if handle is None:
             return
-        with self._path.open("rb") as file:
+        with os.fdopen(handle, "rb") as file:
             file.seek(self._offset)
             while chunk := file.read(CHUNK):
                 self._offset += len(chunk)

@@ -92,15 +92,30 @@ def why_text(look: Look) -> str:
 
 
 def next_step(look: Look, task: Task) -> str:
-    """The one command that goes on with a workspace."""
+    """The one command that goes on with a workspace; never one that takes work away."""
     if look.lease is not None:
         return f"lessor logs {task.number} -f"
     if look.clone is not None:
         return f"lessor clean --repo {shlex.quote(str(look.clone))}"
     match look.verdict:
         case Verdict.HOLDS_WORK:
-            return f"lessor clean --discard {task.number}"
+            return _going_on(task)
         case Verdict.IN_USE | Verdict.UNKNOWN:
             return f"lessor workspace inspect {task.number}"
         case _:
             return "lessor clean"
+
+
+def _going_on(task: Task) -> str:
+    """What brings somebody back into a worktree that holds work."""
+    match task.state:
+        case "queued":
+            return "lessor run"
+        case "needs_person":
+            return f'lessor answer {task.number} "…"'
+        case "quarantined":
+            return f"lessor retry {task.number}"
+        case "blocked":
+            return f"lessor unblock {task.number}"
+        case _:
+            return f"lessor workspace inspect {task.number}"

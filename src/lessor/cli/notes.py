@@ -40,6 +40,7 @@ _WORDS: Mapping[NoteKind, str] = {
     NoteKind.SENT_BACK: "sent back:",
     NoteKind.ASKED: "needs you:",
     NoteKind.FAILED: "failed:",
+    NoteKind.AGAIN: "tried again",
     NoteKind.LOST: "lost:",
     NoteKind.STOPPED: "given back:",
 }

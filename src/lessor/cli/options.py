@@ -12,12 +12,29 @@ from lessor.cli.output import Format
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
+_ELLIPSES = frozenset({"…", "..."})
+
 pass_invocation = click.make_pass_decorator(Invocation, ensure=True)
 
 
 def duration_option(*names: str, **more: Any) -> Callable[[_Function], _Function]:
     """An option for a duration such as 90s, 20m, 4h; the function gets milliseconds."""
     return click.option(*names, metavar="TIME", callback=_read_duration, **more)
+
+
+def own_words(text: str) -> str:
+    """`text`, unless it is only the ellipsis that stands for somebody's words in a command that is shown.
+
+    Raises:
+        InvalidError: the command was copied as it stands.
+    """
+    from lessor.errors import InvalidError
+
+    if text.strip() in _ELLIPSES:
+        raise InvalidError(
+            f"{text.strip()} stands for your own words.", next_step="Write them in its place."
+        )
+    return text
 
 
 class Command(click.Command):

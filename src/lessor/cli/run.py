@@ -11,13 +11,13 @@ from lessor.cli.board import read_board
 from lessor.cli.diff import size_text
 from lessor.cli.invocation import Invocation
 from lessor.cli.listing import state_text
-from lessor.cli.options import Command, pass_invocation
+from lessor.cli.options import Command, own_words, pass_invocation
 from lessor.cli.output import write_lines
 from lessor.cli.phrases import next_lines, reason_text, title_line
 from lessor.cli.results import changed_files
 from lessor.cli.text import Line, Piece, Tone, wrap
 from lessor.cli.times import lapse
-from lessor.errors import InvalidError, LessorError
+from lessor.errors import BusyError, InvalidError, LessorError
 from lessor.model.task import NewTask, Task
 
 if TYPE_CHECKING:
@@ -160,7 +160,10 @@ def do(
     prompt: str,
     agent_command: tuple[str, ...],
 ) -> int:
-    """Add one task and run it in the foreground."""
+    """Add one task and run it in the foreground.
+
+    Exits with 75 where it couldn't begin, as something else is in its way: it stays in the queue.
+    """
     from lessor.cli.add import expand_scopes
     from lessor.cli.running import (
         ensure_trusted,
@@ -171,6 +174,7 @@ def do(
         settle_unlanded,
     )
 
+    title = own_words(title)
     project = project_at_base(invocation, base)
     agent_command = from_here(invocation, agent_command)
     wish = options_for(
@@ -204,7 +208,7 @@ def do(
     if invocation.for_people:
         write_lines([title_line(made.number, title, Piece(options.agent, Tone.NAME))])
     try:
-        code, _ = run_here(invocation, options)
+        code, done = run_here(invocation, options)
     except LessorError as error:
         rest = f"#{made.number} stays in the queue; lessor cancel {made.number} takes it out."
         error.next_step = f"{error.next_step} {rest}".strip()
@@ -212,7 +216,7 @@ def do(
         raise
     if invocation.for_people:
         write_lines(_ending(invocation, invocation.lessor.tasks.task(made.task)))
-    return code
+    return code if made.task in done.tally.last else BusyError.exit_code
 
 
 def _summary(invocation: Invocation, numbers: Sequence[int], workers: int) -> list[Line]:

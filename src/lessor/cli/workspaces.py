@@ -26,7 +26,7 @@ from lessor.cli.sites import site_here, workspaces_of
 from lessor.cli.text import Line, Piece, Tone, pad, row, shown, table, wrap
 from lessor.cli.times import lapse
 from lessor.cli.tokens import holding
-from lessor.git.inspection import inspect_worktree
+from lessor.git.inspection import Verdict, inspect_worktree
 from lessor.git.registry import find_linked
 from lessor.model.task import Task
 from lessor.model.workspace import Workspace
@@ -200,10 +200,15 @@ def _dirty_lines(dirty: Sequence[str]) -> list[Line]:
 
 
 def _steps(looks: Sequence[Look], task: Task) -> list[str]:
-    steps = [next_step(look, task) for look in looks]
+    """What goes on with each; whoever has just looked goes in, and may take it away by name."""
     own = f"lessor workspace inspect {task.number}"
-    # Whoever has just looked needs another step.
-    return [f"lessor clean --discard {task.number}" if step == own else step for step in steps]
+    steps: list[str] = []
+    for look in looks:
+        step = next_step(look, task)
+        steps.append(f"cd {shlex.quote(look.workspace.path)}" if step == own else step)
+    if any(look.verdict in {Verdict.HOLDS_WORK, Verdict.UNKNOWN} for look in looks):
+        steps.append(f"lessor clean --discard {task.number}")
+    return steps
 
 
 def _branch_text(look: Look) -> str:

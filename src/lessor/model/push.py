@@ -15,6 +15,11 @@ from lessor.model.lifecycle import TaskState, is_terminal
 
 BRANCHES = "refs/heads/"
 OWN = "refs/lessor/"
+_STATES = {
+    TaskState.NEEDS_PERSON: "waits for a person",
+    TaskState.QUARANTINED: "was taken out",
+    TaskState.RECONCILING: "may have had effects that nobody has looked at",
+}
 
 
 class Unleased(StrEnum):
@@ -117,8 +122,8 @@ def refuse_update(
     if standing is not None and standing.lease is not None:
         return _refuse_leased(update, standing, shown, name)
     if standing is not None and not is_terminal(standing.state):
-        state = str(standing.state).replace("_", " ")
-        return f"{name} is #{standing.number}'s, which is {state}: nobody holds it now"
+        said = _STATES.get(standing.state, f"is {standing.state}")
+        return f"{name} is #{standing.number}'s, which {said}: nobody holds it now"
     if standing is not None and standing.head is not None:
         if update.new is not None and goes_on:
             return None

@@ -14,6 +14,7 @@ from typing import TypeVar
 from lessor.errors import LeaseLostError, LessorError, TransitionRefusedError
 from lessor.model.grant import Failure, Grant, Result
 from lessor.model.lease import SECOND, Holder, LeaseEnd
+from lessor.model.lifecycle import TaskState
 from lessor.model.task import Stage
 from lessor.model.workspace import Workspace, WorkspaceState
 from lessor.runner.asking import answered
@@ -22,7 +23,7 @@ from lessor.runner.judging import Finding, Judgement
 from lessor.runner.noting import NoteKind, Tell
 from lessor.runner.outcome import Outcome
 from lessor.runner.salvaging import give_back, keep, move
-from lessor.runner.words import first_line, kept_text, last_line
+from lessor.runner.words import first_line, kept_text, last_line, span_text
 
 LONGEST_QUESTION = 8_000
 HURRIED_MS = 5 * SECOND
@@ -123,8 +124,11 @@ class Ending:
             fingerprint=fingerprint,
             result=result or Result(stage=Stage.NONE, said=work.said, facts={"rounds": work.round}),
         )
-        self.send(lambda: self._desk.lessor.leases.fail(self._holder(), failure))
+        ended = self.send(lambda: self._desk.lessor.leases.fail(self._holder(), failure))
         self._tell(NoteKind.FAILED, kept_text(error, most=LONGEST_QUESTION))
+        if ended.state is TaskState.QUEUED and ended.run_at_ms is not None:
+            wait_ms = max(0, ended.run_at_ms - self._desk.lessor.now_ms())
+            self._tell(NoteKind.AGAIN, f"in {span_text(wait_ms)} at the earliest")
         return Outcome.FAILED
 
     def end_gone(self, work: Work, proof: str, *, how: str) -> Outcome:

@@ -12,6 +12,7 @@ from lessor.runner.progress import awake_ms
 from lessor.runner.report import Event, EventKind
 from lessor.runner.stopping import Stopping
 from lessor.runner.supervised import Supervised
+from lessor.runner.words import span_text
 
 POLL_MS = 200
 
@@ -102,8 +103,7 @@ class Following:
             case EventKind.STARTED:
                 self._tell(NoteKind.STARTED, pid=int(facts["pid"]), supervisor=self._agent.pid)
             case EventKind.QUIET_WARNING:
-                left_s = (int(facts["limit_ms"]) - int(facts["quiet_ms"])) // 1000
-                left = f"{left_s} s" if left_s < 100 else f"{round(left_s / 60)} m"  # noqa: PLR2004
+                left = span_text(int(facts["limit_ms"]) - int(facts["quiet_ms"]))
                 self._tell(NoteKind.QUIET, f"no sign of progress; it is stopped in {left}")
             case EventKind.LIMIT:
                 self.limit = str(facts["kind"])

@@ -32,6 +32,7 @@ class NoteKind(StrEnum):
     NOT_PUSHED = "not pushed"
     KILLED = "killed"
     FAILED = "failed"
+    AGAIN = "again"
     ASKED = "needs you"
     LOST = "lost"
     CANCELLED = "cancelled"

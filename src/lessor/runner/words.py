@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from contextlib import suppress
 from pathlib import Path
+
+from lessor.runner.plain_file import open_plain
 
 MOST_LEFT = 16_384
 _TAIL_BYTES = 8_192
 _LONGEST_WORDS = 2_000
 _MOST_LINES = 12
+_MOST_SECONDS = 100
 _LONGEST_LINE = 200
 # Colours, cursor moves and titles of terminals (ECMA-48's CSI and OSC), whole.
 _CONTROL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
@@ -21,6 +23,12 @@ def kept_text(text: str, *, most: int) -> str:
     """The end of `text` in a form that every store and every file can keep: no NUL, no half pair."""
     shortened = text[-most:]
     return shortened.replace("\0", "").encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def span_text(milliseconds: int) -> str:
+    """A short time in words: `8 s`, `14 m`."""
+    seconds = round(milliseconds / 1000)
+    return f"{seconds} s" if seconds < _MOST_SECONDS else f"{round(seconds / 60)} m"
 
 
 def first_line(text: str) -> str:
@@ -60,10 +68,7 @@ def log_size(run_dir: Path) -> int:
 
 
 def left_in(outbox: Path, name: str) -> str:
-    """What the agent left in its outbox under `name`, at most 16 kB; empty where it left nothing.
-
-    Only a plain file counts: a link could lead anywhere, and opening a pipe would wait for ever.
-    """
+    """What the agent left in its outbox under `name`, at most 16 kB; empty where it left no plain file."""
     content = _read_plain(outbox / name, since=0, most=MOST_LEFT)
     return kept_text(content.decode("utf-8", "replace"), most=MOST_LEFT).strip()
 
@@ -77,13 +82,10 @@ def _end_of(path: Path, *, since: int) -> str:
 
 
 def _read_plain(path: Path, *, since: int, most: int) -> bytes:
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
+    handle = open_plain(path)
+    if handle is None:
         return b""
     try:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            return b""
         return os.pread(handle, most, since)
     except OSError:
         return b""
