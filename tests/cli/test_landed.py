@@ -226,3 +226,22 @@ def test_what_was_pushed_is_gone_only_by_the_remotes_own_word(
     git(origin, "update-ref", "-d", f"refs/heads/{branch}", tip)
     person.ok("landed")
     assert unlanded(person) == []
+
+
+def test_what_the_remote_may_have_in_commits_that_are_not_here_is_not_gone(
+    person: Person, shop: Path, origin: Path, tmp_path: Path, run_once
+) -> None:
+    """Merged there and deleted at both ends, and nobody has fetched yet."""
+    branch = run_once("one", "README")
+    git(shop, "push", "-q", "origin", branch)
+    git(tmp_path, "clone", "-q", str(origin), "theirs")
+    git(tmp_path / "theirs", "merge", "-q", "--no-ff", "-m", "merge it", f"origin/{branch}")
+    git(tmp_path / "theirs", "push", "-q", "origin", "HEAD")
+    git(shop, "push", "-q", "origin", "--delete", branch)
+    git(shop, "branch", "-q", "-D", branch)
+    person.ok("landed")
+    assert unlanded(person) == [1]
+    git(shop, "pull", "-q", "--ff-only", "origin", "main")
+    assert "landed" in person.ok("landed").out
+    assert unlanded(person) == []
+    assert person.ok("show", "1", "-o", "json").json["stage"] == "landed"

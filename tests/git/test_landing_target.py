@@ -113,3 +113,15 @@ def test_a_remote_without_a_commit_has_no_branches(tmp_path: Path, main: Path, g
     git(main, "remote", "add", "origin", str(tmp_path / "empty.git"))
     assert ask_remote(main / ".git", "origin").branches == {}
     assert target(main).name == "main"
+
+
+def test_a_remote_is_asked_by_the_way_that_this_machine_reaches_hosts(
+    clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    ssh = tmp_path / "ssh"
+    ssh.write_text('#!/bin/sh\nshift $(($# - 1))\nexec sh -c "$1"\n')
+    ssh.chmod(0o755)
+    monkeypatch.setenv("GIT_SSH_COMMAND", str(ssh))
+    monkeypatch.setenv("GIT_SSH_VARIANT", "simple")
+    said = ask_remote(clone / ".git", f"ssh://host.invalid{tmp_path / 'origin.git'}")
+    assert said.branches == {"main": head_commit(clone)}

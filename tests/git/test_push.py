@@ -99,6 +99,22 @@ def test_what_a_fetch_has_seen_is_no_expectation(main: Path, bare: Path, commits
     assert tip(git, bare, WORK) == b
 
 
+@pytest.mark.parametrize("by", ["pushurl", "pushInsteadOf"])
+def test_the_place_that_is_pushed_to_is_the_one_that_is_asked(
+    main: Path, bare: Path, commits, git, tmp_path: Path, by: str
+) -> None:
+    """What is fetched from elsewhere says nothing of what a push came to."""
+    a, *_ = commits
+    fork = tmp_path / "fork.git"
+    git(tmp_path, "clone", "-q", "--bare", str(bare), str(fork))
+    key = "remote.origin.pushurl" if by == "pushurl" else f"url.{fork}.pushInsteadOf"
+    git(main, "config", key, str(fork if by == "pushurl" else bare))
+    assert both(main, (None, a), (None, a)) == [Fate.MOVED] * 2
+    assert tip(git, bare, WORK) == ""
+    assert remote_tips(main, "origin", WORK) == {WORK: a}
+    assert tips_below(main, "origin", "refs/lessor/") == {FENCE: a}
+
+
 @pytest.mark.parametrize(
     "setting",
     [

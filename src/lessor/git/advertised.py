@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lessor.git.command import run_git
+from lessor.git.reaching import way_to_hosts
 from lessor.git.refs import BRANCHES
 
 _ANSWER_WITHIN_S = 30.0
@@ -50,6 +51,7 @@ def ask_remote(common_dir: Path, remote: str) -> Advertised:
         ["ls-remote", "--symref", "--", remote, "HEAD", f"{BRANCHES}*"],
         cwd=common_dir,
         git_dir=common_dir,
+        env=way_to_hosts(),
         timeout_s=_ANSWER_WITHIN_S,
     )
     default: str | None = None
@@ -61,3 +63,15 @@ def ask_remote(common_dir: Path, remote: str) -> Advertised:
         elif name.startswith(BRANCHES):
             branches[name.removeprefix(BRANCHES)] = what
     return Advertised(remote=remote, default=default, branches=branches)
+
+
+def has_more(common_dir: Path, said: Advertised) -> bool:
+    """Whether a remote has commits on its branches that this clone hasn't: nobody knows what is in them.
+
+    Raises:
+        GitError: Git can't look.
+    """
+    asked = "".join(f"{oid}\n" for oid in set(said.branches.values())).encode()
+    args = ["cat-file", "--batch-check=%(objecttype)"]
+    found = run_git(args, cwd=common_dir, git_dir=common_dir, input=asked)
+    return any(line.endswith(" missing") for line in found.lines)

@@ -9,7 +9,6 @@ moves all the same.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,21 +16,13 @@ from pathlib import Path
 
 from lessor.errors import GitError, RemoteUnreachableError
 from lessor.git.command import CHECKOUT_TIMEOUT_S, GitResult, failure, hide_credentials, run_git
+from lessor.git.reaching import push_places, pushed_to, way_to_hosts
 
 ASK_TIMEOUT_S = 60.0
 MOST_SAID = 40
 
 PUSH = "LESSOR_PUSH"
 """What a push shows to the remote's hooks, where they are this machine's own processes."""
-
-# How this machine reaches hosts is a fact like HOME, not part of somebody's session.
-_WAY_TO_HOSTS = (
-    "GIT_SSH",
-    "GIT_SSH_COMMAND",
-    "GIT_SSH_VARIANT",
-    "GIT_ASKPASS",
-    "GIT_PROXY_COMMAND",
-)
 
 # What git says as it dies before it has sent anything (2.39). Whatever else ends a push without an
 # answer for each reference may have reached the remote.
@@ -165,8 +156,7 @@ def refuse_several_places(cwd: Path, remote: str) -> None:
     Raises:
         GitError: it has several push URLs.
     """
-    asked = ["remote", "get-url", "--push", "--all", "--", remote]
-    places = run_git(asked, cwd=cwd, check=False).lines
+    places = push_places(cwd, remote)
     if len(places) > 1:
         named = [hide_credentials(place) for place in places]
         raise GitError(
@@ -198,9 +188,9 @@ def tips_below(cwd: Path, remote: str, prefix: str) -> dict[str, str]:
 
 
 def _listed(cwd: Path, remote: str, *patterns: str) -> list[tuple[str, str]]:
-    asked = ["ls-remote", "--quiet", "--", remote, *patterns]
+    asked = ["ls-remote", "--quiet", "--", pushed_to(cwd, remote), *patterns]
     try:
-        result = run_git(asked, cwd=cwd, check=False, env=_way_to_hosts(), timeout_s=ASK_TIMEOUT_S)
+        result = run_git(asked, cwd=cwd, check=False, env=way_to_hosts(), timeout_s=ASK_TIMEOUT_S)
     except GitError as late:
         raise RemoteUnreachableError(
             f"{hide_credentials(remote)} didn't answer.",
@@ -234,7 +224,7 @@ def _refuse_unsent(remote: str, result: GitResult) -> None:
         raise GitError(
             "Submodules have commits that no remote of theirs has: nothing was pushed.",
             next_step="Push them first: git submodule foreach git push.",
-            remote=hide_credentials(remote),
+            remote=name,
         )
     if result.code == _DIED and any(said in line for line in words[-1:] for said in _NOTHING_SENT):
         raise unreachable(remote, result)
@@ -283,23 +273,13 @@ def _send(
     settings = {"push.pushOption": option} if option and told else {}
     if ":" not in remote and not remote.startswith((".", "/")):
         settings[f"remote.{remote}.mirror"] = "false"  # a mirror's push names no reference
-    env = {**_way_to_hosts(), **_configured(settings), **({PUSH: option} if option else {})}
+    env = {**way_to_hosts(), **_configured(settings), **({PUSH: option} if option else {})}
     try:
         return run_git(args, cwd=cwd, check=False, env=env, timeout_s=timeout_s, hooks=hooks)
     except GitError as stopped:
         if "command" not in stopped.facts:
             raise  # it wasn't even started
         return None
-
-
-def _way_to_hosts() -> dict[str, str]:
-    """How hosts are reached, without ever asking a question on the terminal.
-
-    Git runs in a process group of its own: an ssh that asked for a passphrase would only be stopped.
-    """
-    kept = {name: os.environ[name] for name in _WAY_TO_HOSTS if name in os.environ}
-    askpass = os.environ.get("SSH_ASKPASS") or "false"
-    return {**kept, "SSH_ASKPASS": askpass, "SSH_ASKPASS_REQUIRE": "force"}
 
 
 def _configured(settings: Mapping[str, str]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lessor.errors import GitError
-from lessor.git.advertised import Advertised
+from lessor.git.advertised import Advertised, has_more
 from lessor.git.landed import Asked, Landing, what_landed
 from lessor.git.refs import BRANCHES, base_ref, delete_ref, is_unreferenced, landing_ref, read_ref
 from lessor.git.replay import is_in
@@ -172,6 +172,8 @@ def _is_gone(
         return False
     made_here = any(base_ref(task.id, epoch) in refs for epoch in range(1, task.epoch + 1))
     try:
+        if said is not None and has_more(common_dir, said):
+            return False  # it may be in there
         return made_here and is_unreferenced(common_dir, result.head)
     except GitError:
         return False  # nobody can tell

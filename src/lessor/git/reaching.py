@@ -1,0 +1,41 @@
+"""How git of Lessor's reaches a remote: as this machine does, where a push goes, and without a question."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from lessor.git.command import run_git
+
+# How this machine reaches hosts is a fact like HOME, not part of somebody's session.
+_WAY_TO_HOSTS = (
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "GIT_SSH_VARIANT",
+    "GIT_ASKPASS",
+    "GIT_PROXY_COMMAND",
+)
+_LEADS_ELSEWHERE = r"^(remote\..*\.pushurl|url\..*\.pushinsteadof)$"
+
+
+def way_to_hosts() -> dict[str, str]:
+    """How hosts are reached, without ever asking a question on the terminal.
+
+    Git runs in a process group of its own: an ssh that asked for a passphrase would only be stopped.
+    """
+    kept = {name: os.environ[name] for name in _WAY_TO_HOSTS if name in os.environ}
+    askpass = os.environ.get("SSH_ASKPASS") or "false"
+    return {**kept, "SSH_ASKPASS": askpass, "SSH_ASKPASS_REQUIRE": "force"}
+
+
+def push_places(cwd: Path, remote: str) -> list[str]:
+    """The URLs that a push to a remote's name goes to; none where it is no name."""
+    asked = ["remote", "get-url", "--push", "--all", "--", remote]
+    return run_git(asked, cwd=cwd, check=False).lines
+
+
+def pushed_to(cwd: Path, remote: str) -> str:
+    """By what to ask the place that a push to `remote` goes to: `pushurl` may lead elsewhere."""
+    elsewhere = run_git(["config", "--get-regexp", _LEADS_ELSEWHERE], cwd=cwd, check=False)
+    places = push_places(cwd, remote) if elsewhere.out else []
+    return places[0] if places else remote
