@@ -12,7 +12,7 @@ from lessor.store.statements import load_statements
 if TYPE_CHECKING:
     from builders import StoreUnderTest  # a player's program is without it
 
-_HOLDERS = ("complete_leases", "renew_leases")
+_HOLDERS = ("complete_leases", "complete_one", "renew_leases")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +20,7 @@ class Mutant:
     """One guard.
 
     Attributes:
-        edits: statement, pattern, what to put there instead; for both dialects.
+        edits: statement, pattern, what to put there instead; in each dialect that has it.
         triggers: tables whose triggers would forbid the wrong write by themselves.
         indexes: unique ones that would.
         broken: the rules of which one has to notice.
@@ -36,7 +36,7 @@ class Mutant:
 
 MUTANTS = {
     "expiry": Mutant(
-        edits=[(name, r"AND (:now|n\.now) < l\.expires_ms", "") for name in _HOLDERS],
+        edits=[(name, r"AND (:now|[ln]\.now) < l\.expires_ms", "") for name in _HOLDERS],
         broken=("ends_outside", "late_writes"),
     ),
     "ended": Mutant(
@@ -48,7 +48,7 @@ MUTANTS = {
         edits=[
             (
                 name,
-                r"l\.worker_id = [\w.]+( ->> 'worker_id')? AND l\.token_hash = [\w.]+( ->> 'token_hash')?",
+                r"l\.worker_id = [:\w.]+( ->> 'worker_id')? AND l\.token_hash = [:\w.]+( ->> 'token_hash')?",
                 "l.epoch > 0",
             )
             for name in _HOLDERS
@@ -91,6 +91,8 @@ def mutate(url: str, name: str | None) -> None:
         return
     texts = load_statements("sqlite" if url.startswith("sqlite") else "postgres")
     for statement, pattern, instead in MUTANTS[name].edits:
+        if statement not in texts:
+            continue
         texts[statement], times = re.subn(pattern, instead, texts[statement])
         assert times, f"{statement} has no {pattern}"
 

@@ -97,7 +97,9 @@ def test_rows_are_named_as_the_columns(
         for name in statements:
             assert sqlite_columns(sqlite, name) == fields, (record, name)
             assert postgres_columns(postgres, name) == fields, (record, name)
-    assert postgres_columns(postgres, "claim_free") == list(rows.GrantRow._fields)
+    for name in ("claim_free", "claim_next_free", "claim_next"):
+        assert postgres_columns(postgres, name) == list(rows.GrantRow._fields), name
+    assert postgres_columns(postgres, "complete_one") == list(rows.CompletedRow._fields)
 
 
 def test_every_record_is_looked_at() -> None:

@@ -14,6 +14,7 @@ from lessor.model.lease import HEARTBEAT_TERMS, MANUAL_TERMS, YEAR, LeaseTerms, 
 from lessor.model.worker import Worker
 from lessor.service.branches import is_taken
 from lessor.service.claiming import Claimed, claim_locked
+from lessor.service.completing import Ending
 from lessor.service.lapsing import end_lapsed
 from lessor.service.marks import START, Marks
 from lessor.service.naming import Naming
@@ -67,13 +68,9 @@ class Claims:
             self._store.wait(min(left, POLL_MS))
 
     def complete_and_claim(
-        self, ending: Sequence[Call], request: ClaimRequest
+        self, ending: Ending, request: ClaimRequest
     ) -> tuple[list[Row], list[Grant]]:
-        """End leases and claim the next in one transaction; the repository's lock comes first.
-
-        Args:
-            ending: complete_leases, and what follows from it.
-        """
+        """End leases and claim the next in one transaction; the repository's lock comes first."""
         claim = self._check(request)
         if request.repository is Reach.ANYWHERE and request.task is None:
             raise InvalidError(
@@ -88,11 +85,12 @@ class Claims:
         def either_way(claim: Claim) -> tuple[list[Row], list[GrantRow]]:
             if written:
                 return written[0], self._claim_on(claim, patient=True) or []
-            short = claim_short(self._store, self._marks, claim, before=ending, must=True)
+            before = ending.calls if ending.short is None else ending.short
+            short = claim_short(self._store, self._marks, claim, before=before, must=True)
             if short is not None:
                 return short[0][0], short[1]
             ended, got = self._store.write(
-                partial(self._complete_first, ending=ending, claim=claim)
+                partial(self._complete_first, ending=ending.calls, claim=claim)
             )
             if got.grants or got.behind is None:
                 return ended, got.grants
@@ -101,7 +99,7 @@ class Claims:
 
         def again(tx: Transaction) -> tuple[list[Row], list[GrantRow]]:
             # As in the rule: a grant that this very call completes isn't handed out again.
-            ended = written[0] if written else tx.batch(*ending)[0]
+            ended = written[0] if written else tx.batch(*ending.calls)[0]
             return ended, answer_again(tx.rows, claim)
 
         ended, granted = self._carefully(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -20,11 +21,24 @@ from lessor.service.results import pack_result
 from lessor.service.rows import CompletedRow, pack, pack_facts
 from lessor.service.shadows import cast_shadows
 from lessor.service.wording import check_several
-from lessor.store import Call, Row, Store
+from lessor.store import Call, LongWay, Row, Store
 
 _COMPLETED = next_state(TaskState.RUNNING, TaskEvent.COMPLETE)
 NO_LEASE = CompletedRow(-1, 0, 0, 0, None, None, None, None, 0, 0)
 """What complete_leases has no row for."""
+
+
+class Ending(NamedTuple):
+    """What ends leases with their results, as one transaction runs it.
+
+    Attributes:
+        calls: complete_leases, and what follows from it.
+        short: the same for a single lease, whose task nobody needs: else it raises LongWay. None where
+            there are several, or the store gains nothing by it.
+    """
+
+    calls: Sequence[Call]
+    short: Sequence[Call] | None
 
 
 class Completion(NamedTuple):
@@ -47,24 +61,22 @@ def complete(
     items: Sequence[tuple[Holder, Result]],
     *,
     changed: Callable[[], None],
-    first: Callable[[Sequence[Call]], list[Row]] | None = None,
+    first: Callable[[Ending], list[Row]] | None = None,
 ) -> list[Ended | LeaseLostError]:
     """End each lease with its result; a refused result is kept as evidence.
 
     Args:
         changed: called when something may have become ready.
-        first: runs complete_leases and what follows from it inside a larger transaction, even for
-            an empty list; the rows of the former.
+        first: runs the ending inside a larger transaction, even for an empty list; the rows of
+            complete_leases.
     """
 
     def once(
         several: Sequence[Completion],
-        write: Callable[[Sequence[Call]], list[Row]] = lambda calls: _write(store, calls),
+        write: Callable[[Ending], list[Row]] = lambda ending: _write(store, ending),
     ) -> list[Ended | LeaseLostError]:
-        rows = [{**item.row, "ord": place} for place, item in enumerate(several)]
-        calls: list[Call] = [("complete_leases", {"rows": pack(rows), "status": _COMPLETED})]
-        calls += cast_shadows((item.row, item.result) for item in several)
-        answers = [CompletedRow._make(row) for row in write(calls)]
+        ending = _ending(several, short=store.concurrent)
+        answers = [CompletedRow._make(row) for row in write(ending)]
         if any(row.wakes for row in answers):
             changed()
         return _read_completions(store, naming, several, answers)
@@ -102,11 +114,20 @@ def _completion(naming: Naming, holder: Holder, result: Result) -> Completion:
     return Completion(holder, packed, digest, row, result)
 
 
-def _write(store: Store, calls: Sequence[Call]) -> list[Row]:
-    if len(calls) == 1:
-        name, values = calls[0]
-        return store.once(name, **values)
-    return store.together(*calls)[0]
+def _ending(several: Sequence[Completion], *, short: bool) -> Ending:
+    rows = [{**item.row, "ord": place} for place, item in enumerate(several)]
+    shadows = cast_shadows((item.row, item.result) for item in several)
+    calls: list[Call] = [("complete_leases", {"rows": pack(rows), "status": _COMPLETED}), *shadows]
+    if not short or len(rows) != 1:
+        return Ending(calls, None)
+    return Ending(calls, [("complete_one", {**rows[0], "status": _COMPLETED}), *shadows])
+
+
+def _write(store: Store, ending: Ending) -> list[Row]:
+    if ending.short is not None:
+        with suppress(LongWay):
+            return store.together(*ending.short)[0]
+    return store.together(*ending.calls)[0]
 
 
 def _read_completions(

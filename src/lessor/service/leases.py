@@ -46,7 +46,7 @@ from lessor.service.wording import (
     check_several,
     check_text,
 )
-from lessor.store import Call, Row, Store, Transaction
+from lessor.store import Row, Store, Transaction
 
 T = TypeVar("T")
 
@@ -92,8 +92,8 @@ class Leases:
         """
         grants: list[Grant] = []
 
-        def first(calls: Sequence[Call]) -> list[Row]:
-            rows, granted = self._claims.complete_and_claim(calls, request)
+        def first(ending: completing.Ending) -> list[Row]:
+            rows, granted = self._claims.complete_and_claim(ending, request)
             grants.extend(granted)
             return rows
 

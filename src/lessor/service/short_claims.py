@@ -56,11 +56,36 @@ def _claim_some(
     store: Store, claim: Claim, *, mark: Mark, before: Sequence[Call], must: bool
 ) -> tuple[list[list[Row]], list[GrantRow]]:
     """From the mark on; what isn't a whole batch there, from the beginning where all is ready."""
+    if claim.request.wanted == 1 and not _several(before):
+        return _claim_one(store, claim, mark=mark, before=before, must=must)
     if claim.request.wanted == 1:
         return claim_free(store, claim, mark=mark, before=before, least=int(must))
     with suppress(LongWay):
         return claim_free(store, claim, mark=mark, before=before, least=claim.request.wanted)
     return claim_free(store, claim, mark=START, before=before, least=1, whole=True)
+
+
+def _claim_one(
+    store: Store, claim: Claim, *, mark: Mark, before: Sequence[Call], must: bool
+) -> tuple[list[list[Row]], list[GrantRow]]:
+    """The first ready task without a repository; what was completed before it freed nobody."""
+    *done, rows = store.together(
+        *before,
+        (
+            "claim_next_free",
+            {
+                **claim.identity(),
+                "mark_rank": mark[0],
+                "mark_id": mark[1],
+                "token_hash": token_hash(claim.token(0)),
+                "ttl_ms": claim.terms.ttl_ms,
+                "hold_ms": claim.terms.max_hold_ms,
+                "label_head": _label_head(claim),
+                "least": int(must),
+            },
+        ),
+    )
+    return done, [GrantRow._make(row) for row in rows]
 
 
 def claim_free(
@@ -95,7 +120,7 @@ def claim_free(
                 "token_hashes": pack(hashes),
                 "ttl_ms": claim.terms.ttl_ms,
                 "hold_ms": claim.terms.max_hold_ms,
-                "label_head": f"owner={claim.worker.agent};branch=none;env=none;task=",
+                "label_head": _label_head(claim),
                 "completed": _completed(before),
                 "least": least,
                 "whole": int(whole),
@@ -147,6 +172,14 @@ def claim_next(
     return done, [GrantRow._make(row) for row in rows]
 
 
+def _label_head(claim: Claim) -> str:
+    return f"owner={claim.worker.agent};branch=none;env=none;task="
+
+
+def _several(before: Sequence[Call]) -> str | None:
+    """What the same transaction completes, as complete_leases takes it; complete_one frees nobody."""
+    return next((str(values["rows"]) for name, values in before if name == "complete_leases"), None)
+
+
 def _completed(before: Sequence[Call]) -> str:
-    """What the same transaction completes, as complete_leases takes it."""
-    return next((str(values["rows"]) for _, values in before), "[]")
+    return _several(before) or "[]"

@@ -65,6 +65,95 @@ FROM (
 WHERE checked.found > 0
 ORDER BY u.ord
 
+-- name: claim_next_free
+-- The first ready task without a repository, as claim_free claims several: what is written for one has no lists,
+-- no order and no rows read twice, and took a third less of the server's time. The task's row is the only lock
+-- that is waited for by nobody: the clock is read with it held.
+WITH c AS MATERIALIZED (
+  SELECT t.id, t.epoch FROM lessor.task AS t
+  WHERE t.queue = :queue AND t.repository_id = 0 AND t.status = 'queued' AND t.due = 1
+    AND t.needs_left = 0 AND t.waiting_on IS NULL AND (t.rank, t.id) >= (:mark_rank, :mark_id)
+    AND (t.agent IS NULL OR t.agent = :kind)
+    AND (t.capabilities IS NULL OR t.capabilities <@ ARRAY(SELECT json_array_elements_text(:capabilities::json)))
+    AND NOT EXISTS (SELECT 1 FROM lessor.queue AS q WHERE q.name = :queue AND q.paused = 1)
+    AND NOT EXISTS (SELECT 1 FROM lessor.usage_limit)
+    AND NOT EXISTS (SELECT 1 FROM lessor.worker AS w WHERE w.id = :worker_id AND w.retired_ms IS NOT NULL)
+  ORDER BY t.rank, t.id
+  LIMIT 1
+  FOR UPDATE OF t SKIP LOCKED
+), u AS (
+  UPDATE lessor.task AS t
+  SET status = 'running', epoch = t.epoch + 1, attempts = t.attempts + 1, events = t.events + 1
+  FROM lessor.submission AS s
+  WHERE t.id = (SELECT c.id FROM c) AND t.epoch = (SELECT c.epoch FROM c) AND t.status = 'queued'
+    AND s.task_id = (SELECT c.id FROM c)
+  RETURNING nextval('lessor.lease_id_seq') AS lease_id, t.id, t.epoch, t.events, t.rank, t.attempts, t.effects,
+    t.progress, t.limit_key, lessor.ms() AS now, s.number, s.title, s.prompt, s.check_command, s.idempotency_key, s.strict
+), l AS (
+  INSERT INTO lessor.lease (
+    id, kind, repository_id, task_id, epoch, worker_id, token_hash, fence, term, ttl_ms, granted_ms,
+    renewed_ms, expires_ms, max_until_ms, queue, agent, agent_kind, limit_key, label)
+  SELECT u.lease_id, 'lease', 0, u.id, u.epoch, :worker_id, :token_hash, 0, 0, :ttl_ms, u.now, u.now, u.now + :ttl_ms,
+    u.now + CASE WHEN u.progress = 1 THEN :hold_ms ELSE :ttl_ms END, :queue, :agent, :kind, u.limit_key,
+    :label_head || u.id || ';epoch=' || u.epoch
+  FROM u
+), e AS (
+  INSERT INTO lessor.event (task_id, n, at_ms, kind, epoch, facts)
+  SELECT u.id, u.events, u.now, 'claimed', u.epoch, :facts FROM u
+), r AS (
+  INSERT INTO lessor.request (actor, request_id, digest, answer, at_ms)
+  SELECT :actor, :request_id, :digest, '[' || u.lease_id || ']', u.now FROM u
+)
+SELECT u.lease_id, u.id AS task_id, u.epoch, 1::bigint AS version, 0::bigint AS fence, 0::bigint AS term,
+  :ttl_ms::bigint AS ttl_ms, u.now AS granted_ms, u.now + :ttl_ms AS expires_ms,
+  u.now + CASE WHEN u.progress = 1 THEN :hold_ms ELSE :ttl_ms END AS max_until_ms,
+  :label_head || u.id || ';epoch=' || u.epoch AS label, NULL::text AS branch,
+  0::bigint AS repository_id, :queue::text AS queue, u.attempts, u.effects, u.progress,
+  u.number, u.title, u.prompt, u.check_command, u.idempotency_key, u.strict, '[]' AS scopes,
+  NULL::bigint AS ended_ms, u.rank, u.now, NULL::text AS stand
+FROM (
+  SELECT CASE WHEN :least > 0 AND NOT EXISTS (SELECT 1 FROM u) THEN lessor.require(0) ELSE 1 END AS found
+) AS checked CROSS JOIN u
+WHERE checked.found > 0
+
+-- name: complete_one
+-- complete_leases for one lease whose task nobody needs; else the transaction is given back, and that decides.
+-- What it keeps: the lease's row is locked first, only then the clock is read. `needed` moves with each need of
+-- this task that comes: one that committed while this waited for the task's row isn't in its snapshot.
+WITH l AS MATERIALIZED (
+  SELECT l.id, l.expires_ms, l.ended_ms, l.end_reason, l.end_digest, l.repository_id, l.version = :version AS current,
+    (l.worker_id = :worker_id AND l.token_hash = :token_hash) AS mine
+  FROM lessor.lease AS l
+  WHERE l.task_id = :task_id AND l.epoch = :epoch AND l.kind = 'lease'
+  FOR UPDATE
+), n AS MATERIALIZED (
+  SELECT l.*, lessor.ms() AS now FROM l
+), j AS MATERIALIZED (
+  SELECT l.*, l.mine AND l.current AND l.ended_ms IS NULL AND l.now < l.expires_ms AS done FROM n AS l
+), ended AS (
+  UPDATE lessor.lease AS e
+  SET ended_ms = (SELECT j.now FROM j), end_reason = 'completed', end_digest = :digest, result = :result,
+    drained = CASE WHEN e.repository_id = 0 THEN 1 ELSE 0 END
+  WHERE e.id = (SELECT j.id FROM j WHERE j.done)
+), moved AS (
+  UPDATE lessor.task AS t
+  SET status = :status, stage = :stage, finished_ms = (SELECT j.now FROM j), events = t.events + 1
+  WHERE t.id = (SELECT :task_id::bigint FROM j WHERE j.done)
+  RETURNING t.events, t.needed = (SELECT k.needed FROM lessor.task AS k WHERE k.id = :task_id) AS settled
+), e AS (
+  INSERT INTO lessor.event (task_id, n, at_ms, kind, epoch, facts)
+  SELECT :task_id, m.events, (SELECT j.now FROM j), 'completed', :epoch, :facts FROM moved AS m
+)
+SELECT :ord::bigint AS ord, CASE WHEN j.done THEN 1 ELSE 0 END AS done, j.id AS lease_id,
+  CASE WHEN j.mine THEN 1 ELSE 0 END AS mine, j.ended_ms, j.end_reason, j.end_digest, j.expires_ms, j.now,
+  CASE
+    WHEN j.done AND NOT EXISTS (SELECT 1 FROM moved AS m WHERE m.settled) THEN lessor.expect(0, 1)
+    WHEN j.done AND EXISTS (SELECT 1 FROM lessor.dependency AS d WHERE d.needs_id = :task_id) THEN lessor.require(0)
+    WHEN EXISTS (SELECT 1 FROM lessor.task AS w WHERE w.status = 'queued' AND w.waiting_on = j.id) THEN 1
+    ELSE 0
+  END AS wakes
+FROM j
+
 -- name: lock_untaken
 -- Without a repository no lock comes before the tasks' own. Claims by one statement have the first ready task
 -- locked nearly always, for as long as a commit takes; a guarded write that waits for it finds it gone, again
