@@ -219,3 +219,51 @@ def test_an_interrupted_drill_takes_away_what_it_made(
     assert "nothing of it is left at origin" in out
     assert processes_of_drills() == []
     nothing_is_left(person, origin)
+
+
+def test_a_killed_drill_leaves_no_process_and_the_next_one_takes_the_rest_away(
+    person: Person, shop: Path, origin: Path, tmp_path: Path
+) -> None:
+    person.ok("repo", "fence", "origin")
+    own = tmp_path / "tmp"
+    own.mkdir()
+    there = Person(home=person.home, cwd=shop, env={"TMPDIR": str(own)})
+    drill = subprocess.Popen(
+        there.command("drill", "--remote"),
+        cwd=shop,
+        env=there.environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert drill.stdout is not None
+    watchdog = threading.Timer(90, drill.kill)
+    watchdog.start()
+    for line in drill.stdout:
+        if "is paused (SIGSTOP)" in line:
+            break
+    (branch,) = re.findall(r"chore/lessor-drill-\w+", git(origin, "for-each-ref"))
+    drill.kill()
+    drill.communicate()
+    watchdog.cancel()
+    until_gone(branch)
+    assert there.ok("list", "-o", "json").json == []
+    assert there.ok("-o", "json").json["running"] == []
+    said = there.ok("drill", "--remote", "-o", "json")
+    assert steps(said)["an earlier drill was killed"] == [None]
+    assert list(own.iterdir()) == []
+    assert git(origin, "for-each-ref", "--format=%(refname)") == "refs/heads/main"
+    tasks = there.ok("list", "--queue", "lessor-drill", "-o", "json").json
+    assert [task["state"] for task in tasks] == ["cancelled", "cancelled"]
+
+
+def test_a_drill_is_on_no_list_of_what_people_work_on(person: Person) -> None:
+    person.add("mine")
+    person.ok("drill")
+    assert "Known: shop." in person.run("list", "--repo", "nowhere").err
+    assert [task["title"] for task in person.ok("list", "--all", "-o", "json").json] == ["mine"]
+
+
+def until_gone(branch: str) -> None:
+    """Wait until no process works for `branch`; the test's own time limit ends it."""
+    while any(branch.encode() in line for line in processes_of_drills()):
+        threading.Event().wait(0.05)

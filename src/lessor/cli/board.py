@@ -13,7 +13,7 @@ from lessor.errors import GitError
 from lessor.git.repository import Repository, current_branch, head_commit
 from lessor.model.lease import LeaseKind
 from lessor.model.lifecycle import TaskState
-from lessor.model.task import AD_HOC, Stage, Task, TaskId
+from lessor.model.task import AD_HOC, DRILL, Stage, Task, TaskId
 from lessor.model.waiting import Cause, Why
 from lessor.service.landing import Blocking
 from lessor.service.reading import LeaseRecord
@@ -80,11 +80,13 @@ def read_board(invocation: Invocation) -> Board:
     """Look at the repository that the command is about; reads only."""
     standing, lessor = invocation.standing, invocation.lessor
     branch, commit = _where(standing.checkout)
-    tasks = {task.id: task for task in lessor.tasks.open_tasks(repository=standing.id)}
+    unfinished = lessor.tasks.open_tasks(repository=standing.id)
+    tasks = {task.id: task for task in unfinished if task.queue != DRILL}
+    drilled = {task.id for task in unfinished if task.queue == DRILL}
     leases = [
         lease
         for lease in lessor.leases.leases(repository=standing.id, live=True)
-        if lease.kind is LeaseKind.LEASE
+        if lease.kind is LeaseKind.LEASE and lease.task not in drilled
     ]
     ad_hoc = {task.id for task in tasks.values() if task.queue == AD_HOC}
     queued = [

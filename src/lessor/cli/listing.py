@@ -15,7 +15,7 @@ from lessor.cli.records import event_record, lease_record, task_record
 from lessor.cli.text import Line, Piece, Tone, row, table
 from lessor.cli.times import clock_time, lapse
 from lessor.model.lifecycle import TaskState
-from lessor.model.task import Task
+from lessor.model.task import DRILL, Task
 from lessor.service.reading import HistoryEntry, LeaseRecord
 
 NAMED = {"needs_person": "needs you", "quarantined": "taken out"}
@@ -45,7 +45,10 @@ def list_(
     most: int,
     before: str,
 ) -> None:
-    """List tasks, the newest first; or live leases."""
+    """List tasks, the newest first; or live leases.
+
+    Those of drills are left out, unless their queue is named: --queue lessor-drill.
+    """
     repository = None if everywhere else invocation.repository
     keys = _keys(invocation)
     if leases_only:
@@ -59,7 +62,9 @@ def list_(
         before=find_task(invocation, before).id if before else "",
         most=most,
     )
-    _answer_tasks(invocation, tasks, keys, everywhere=everywhere, full=len(tasks) == most)
+    full = len(tasks) == most
+    shown_tasks = tasks if queue else [task for task in tasks if task.queue != DRILL]
+    _answer_tasks(invocation, shown_tasks, keys, everywhere=everywhere, full=full)
 
 
 @command("history")

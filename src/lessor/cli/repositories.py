@@ -19,6 +19,7 @@ from lessor.git.repository import (
     repository_key,
 )
 from lessor.model.repository import Repository as Registered
+from lessor.model.task import DRILL
 
 NONE = "none"
 _LOCAL_ID = "lessor-id"
@@ -106,7 +107,7 @@ def _by_remote(
         there = invocation.lessor.registry.add_repository(key)
     if there is not None:
         return _registered(invocation, there)
-    names = ", ".join(sorted(row.name for row in known)[:10])
+    names = ", ".join(sorted(row.name for row in known if row.key != DRILL)[:10])
     raise NotFoundError(
         f"No repository is known as {named[:80]!r}.",
         next_step=f"Known: {names}." if names else "Run any command in a clone of it first.",

@@ -16,12 +16,11 @@ from lessor.demo.drilled import PATIENCE_MS, DrilledWorker, Step
 from lessor.errors import LessorError
 from lessor.ids import new_request_id, new_token
 from lessor.model.grant import ClaimRequest, Grant, Result
-from lessor.model.task import NewTask
+from lessor.model.task import DRILL, NewTask
 from lessor.model.worker import NewWorker
 from lessor.service.lessor import Lessor
 
 LEASE_MS = 2_000
-REPOSITORY = "lessor-drill"
 WRITES = ("renew", "widen", "release", "fail", "ask", "complete")
 
 
@@ -39,12 +38,12 @@ class Drill:
 
     def run(self) -> bool:
         """Run every step; whether all of them passed."""
-        repository = self._lessor.registry.add_repository(REPOSITORY, name=REPOSITORY).id
+        repository = self._lessor.registry.add_repository(DRILL, name=DRILL).id
         task = self._lessor.tasks.submit(
             [
                 NewTask(
                     title="drill: pause and resume",
-                    queue="drill",
+                    queue=DRILL,
                     repository=repository,
                     scopes=("drill/paths",),
                 )
@@ -129,7 +128,7 @@ class Drill:
             worker=worker.id,
             request_id=new_request_id(),
             secret=new_token(),
-            queue="drill",
+            queue=DRILL,
             repository=repository,
             task=task,
             ttl_ms=PATIENCE_MS * 2,

@@ -17,6 +17,7 @@ from lessor.errors import LessorError
 from lessor.ids import new_request_id, new_token
 from lessor.model.grant import ClaimRequest, Failure, Result
 from lessor.model.lease import Holder
+from lessor.model.task import DRILL
 from lessor.model.worker import NewWorker
 from lessor.service.lessor import Lessor
 
@@ -31,7 +32,7 @@ def main(arguments: list[str]) -> int:
             worker=worker.id,
             request_id=new_request_id(),
             secret=new_token(),
-            queue="drill",
+            queue=DRILL,
             repository=repository,
             task=task,
             ttl_ms=int(lease_ms),

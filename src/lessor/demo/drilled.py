@@ -49,6 +49,12 @@ class DrilledWorker:
             env={**os.environ, "LESSOR_STORE": store_url},
             errors=str(words),
         )
+        # A drill that is killed would leave a stopped worker, and a stopped git, for ever.
+        self._watch = start_detached(
+            [sys.executable, "-P", "-m", "lessor.demo.drill_watch", str(self._process.pid)],
+            env=os.environ,
+            errors=str(words.with_suffix(".watch")),
+        )
 
     def pause(self) -> None:
         """Stop it with SIGSTOP."""
@@ -91,3 +97,6 @@ class DrilledWorker:
             self._clock.wait(20)
         if self._process.status() is None:
             self._process.kill()
+        self._watch.hang_up()
+        while self._watch.status() is None and self._clock.boottime_ms() < until:
+            self._clock.wait(20)

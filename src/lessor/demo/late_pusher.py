@@ -23,6 +23,7 @@ from lessor.git.repository import find_repository
 from lessor.ids import new_request_id, new_token
 from lessor.model.grant import ClaimRequest, Grant
 from lessor.model.lease import Holder
+from lessor.model.task import DRILL
 from lessor.model.worker import NewWorker
 from lessor.publish.claiming import claim_ready
 from lessor.publish.pushing import Errand, publish
@@ -100,7 +101,7 @@ def _claim(lessor: Lessor, orders: Orders) -> list[Grant]:
         worker=worker.id,
         request_id=new_request_id(),
         secret=new_token(),
-        queue="drill",
+        queue=DRILL,
         repository=orders.repository,
         task=orders.task,
         ttl_ms=orders.lease_ms,

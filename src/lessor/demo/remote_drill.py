@@ -9,27 +9,28 @@ from __future__ import annotations
 
 import os
 import signal
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lessor.clock import Clock
 from lessor.demo.drilled import PATIENCE_MS, DrilledWorker, Step
 from lessor.demo.interrupting import interrupted_by_signals, undisturbed
+from lessor.demo.left_behind import drill_folder, killed_drill
 from lessor.demo.protection import Protection, see_protection
+from lessor.demo.refusals import answer_text, refusal_text
 from lessor.demo.scratch import Left, Scratch, make_scratch
 from lessor.errors import GitError, LessorError
 from lessor.git.fence import fence_ref
 from lessor.git.push import Fate
+from lessor.git.refs import BRANCHES
 from lessor.git.repository import Repository
 from lessor.ids import new_request_id, new_token
 from lessor.model.grant import ClaimRequest, Grant
 from lessor.model.intent import UNDER_WAY_MS
 from lessor.model.lease import MINUTE
-from lessor.model.task import NewTask
+from lessor.model.task import DRILL, NewTask
 from lessor.model.worker import NewWorker
 from lessor.publish.claiming import claim_ready
 from lessor.publish.fencing import close_ended
@@ -39,7 +40,7 @@ from lessor.runner.proctable import process_row
 from lessor.service.lessor import Lessor
 
 LEASE_MS = 4_000
-QUEUE = "drill"
+_BELOW = "chore/"
 _ROUNDS = 2
 _SHORT = 7
 
@@ -100,12 +101,14 @@ class RemoteDrill:
         Raises:
             RemoteUnreachableError: the remote can't be asked; nothing was made.
         """
-        branch = f"chore/lessor-drill-{new_token()[:8]}"
-        with tempfile.TemporaryDirectory(prefix="lessor-drill-") as folder:
-            scratch = make_scratch(Path(folder), self._clone, self._remote, branch=branch)
+        name = f"{DRILL}-{new_token()[:8]}"
+        branch = f"{_BELOW}{name}"
+        with drill_folder(name) as folder:
+            scratch = make_scratch(folder, self._clone, self._remote, branch=branch)
+            self._clean_after_killed(scratch)
             wish = NewTask(
                 title="drill: a late push",
-                queue=QUEUE,
+                queue=DRILL,
                 repository=self._repository,
                 branch=branch,
                 max_attempts=_ROUNDS + 1,
@@ -153,7 +156,7 @@ class RemoteDrill:
     def _claimed(self, worker: DrilledWorker) -> dict[str, Any] | None:
         said = worker.heard("claimed", "nothing")
         claimed = said if said and said["what"] == "claimed" else None
-        detail = f"epoch {claimed['epoch']}" if claimed else _text(said)
+        detail = f"epoch {claimed['epoch']}" if claimed else answer_text(said)
         self._step(
             f"worker A claims a task for {LEASE_MS} ms, and renews",
             passed=claimed is not None,
@@ -182,7 +185,7 @@ class RemoteDrill:
             self._step(
                 "a plain `git push` to its branch is taken",
                 passed=False,
-                detail=_reason(list(pushed.said)),
+                detail=refusal_text(list(pushed.said)),
             )
         return begin
 
@@ -193,7 +196,7 @@ class RemoteDrill:
         self._step(
             f"worker A pushes while its lease lives; {self._remote} takes it",
             passed=taken,
-            detail=commit[:_SHORT] if taken else _text(said),
+            detail=commit[:_SHORT] if taken else answer_text(said),
         )
         return taken
 
@@ -251,7 +254,7 @@ class RemoteDrill:
         scratch.paused.unlink(missing_ok=True)
         self._tell(worker, "pause", late)
         said = worker.heard("quiet", "pause")
-        git = int(scratch.paused.read_text()) if scratch.paused.exists() else None
+        git = int(scratch.paused.readanswer_text()) if scratch.paused.exists() else None
         row = None
         until = self._clock.boottime_ms() + PATIENCE_MS
         while git is not None and self._clock.boottime_ms() < until:
@@ -265,7 +268,7 @@ class RemoteDrill:
         self._step(
             "worker A is paused (SIGSTOP) in the middle of its next push",
             passed=stopped,
-            detail=late[:_SHORT] if stopped else _text(said),
+            detail=late[:_SHORT] if stopped else answer_text(said),
         )
         return git if stopped else None
 
@@ -276,7 +279,7 @@ class RemoteDrill:
             worker=worker.id,
             request_id=new_request_id(),
             secret=new_token(),
-            queue=QUEUE,
+            queue=DRILL,
             repository=self._repository,
             task=task,
             ttl_ms=PATIENCE_MS * 2,
@@ -328,7 +331,7 @@ class RemoteDrill:
             passed=refused,
             detail=f"TAKEN: it has {late[:_SHORT]} now"
             if tip == late
-            else _reason(said.get("said", [])) or _text(said),
+            else refusal_text(said.get("said", [])) or answer_text(said),
         )
 
     @contextmanager
@@ -349,6 +352,18 @@ class RemoteDrill:
             yield worker
         finally:
             worker.end()
+
+    def _clean_after_killed(self, scratch: Scratch) -> None:
+        """Take away what drills left that were killed on this machine."""
+        for task in self._lessor.tasks.open_tasks(repository=self._repository):
+            if task.queue != DRILL or not task.branch:
+                continue
+            with killed_drill(task.branch.removeprefix(_BELOW)) as killed:
+                if killed:
+                    self._step("an earlier drill was killed", passed=None, detail=task.branch)
+                    self._leases = [one.id for one in self._lessor.leases.leases(task=task.id)]
+                    self._clean(replace(scratch, ref=f"{BRANCHES}{task.branch}"), task.id)
+        self._leases = []
 
     def _clean(self, scratch: Scratch, task: str) -> None:
         """Take away what the drill made, and say what couldn't be."""
@@ -374,16 +389,3 @@ class RemoteDrill:
     def _step(self, text: str, *, passed: bool | None, detail: str = "") -> None:
         self._failed += passed is False
         self._say(Step(text=text, passed=passed, detail=detail))
-
-
-def _reason(said: list[str]) -> str:
-    """Why a remote refused: Lessor's hooks in their words, else git's own for the reference at fault."""
-    hooks = [line.partition("lessor: ")[2] for line in said if REFUSED in line]
-    locks = [line.partition("error: ")[2] for line in said if "cannot lock ref" in line]
-    locks = [line.partition("': ")[0] + "'" for line in locks if line.startswith("cannot lock")]
-    refused = [line.split("\t")[-1] for line in said if line.startswith("!")]
-    return (hooks or locks or refused or [""])[0].strip()
-
-
-def _text(said: dict[str, Any] | None) -> str:
-    return str(said.get("text", "")) if said else "it gave no answer"

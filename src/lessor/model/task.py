@@ -37,6 +37,9 @@ class Stage(StrEnum):
 AD_HOC = "ad-hoc"
 """The queue of tasks that only stand for paths: acquired by a script, held by a person."""
 
+DRILL = "lessor-drill"
+"""The queue of drills, and the repository of those that need none: what is in them is nobody's work."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTask:
