@@ -254,7 +254,7 @@ class RemoteDrill:
         scratch.paused.unlink(missing_ok=True)
         self._tell(worker, "pause", late)
         said = worker.heard("quiet", "pause")
-        git = int(scratch.paused.readanswer_text()) if scratch.paused.exists() else None
+        git = int(scratch.paused.read_text()) if scratch.paused.exists() else None
         row = None
         until = self._clock.boottime_ms() + PATIENCE_MS
         while git is not None and self._clock.boottime_ms() < until:
