@@ -18,7 +18,9 @@ from rich.cells import cell_len
 
 from lessor.cli.phrases import next_lines
 from lessor.cli.text import painted
+from lessor.clock import SystemClock
 from lessor.runner.lease_file import read_holder
+from lessor.runner.proctable import process_row
 
 MINUS = "\u2212"
 
@@ -472,3 +474,36 @@ def test_why_of_held_paths_names_how_to_give_them_back(person: Person) -> None:
     assert lines[1].startswith("  dana holds its paths, epoch 1, ")
     assert re.fullmatch(r"  ends      (1 h 59 m|2 h) left", lines[3])
     assert lines[-1] == "next  lessor drop 1"
+
+
+def test_an_agent_that_is_stopped_or_quiet_is_seen_on_the_page_in_show_and_in_why(
+    person: Person,
+) -> None:
+    person.add("Tax: a new rate")
+    lease = person.claim()["leaseId"]
+    assert "stopped" not in person.ok().out
+    host = next(person.state.glob("host-*")).read_text().strip()
+    agent = subprocess.Popen(["/bin/sleep", "600"])
+    try:
+        os.kill(agent.pid, signal.SIGSTOP)
+        while not (row := process_row(agent.pid)) or not row.stopped:
+            pass
+        identity = {"host_id": host, "pid": agent.pid, "start_ticks": row.start_ticks}
+        report = person.state / "runs" / lease / "report-1.jsonl"
+        report.parent.mkdir(parents=True)
+        started = {"event": "started", "at_ms": 1, "pid": agent.pid, "identity": identity}
+        report.write_text(json.dumps(started) + "\n")
+        (running,) = [line for line in person.ok().lines if line.startswith("running")]
+        assert running.endswith(", stopped")
+        told = f"its process {agent.pid} is stopped (SIGSTOP): kill -CONT {agent.pid}"
+        assert told in " ".join(person.ok("show", "1").out.split())
+        assert told in " ".join(person.ok("why", "1").out.split())
+    finally:
+        agent.kill()
+        agent.wait()
+    now = SystemClock().wall_ms()
+    quiet = {"event": "quiet_warning", "at_ms": now, "quiet_ms": 960_000, "limit_ms": 1_200_000}
+    with report.open("a") as file:
+        file.write(json.dumps(quiet) + "\n")
+    assert re.search(r", quiet 16 m( \d+ s)?$", person.ok().out, re.MULTILINE)
+    assert "no sign of progress for 16 m" in " ".join(person.ok("show", "1").out.split())

@@ -1,6 +1,7 @@
 """Progress: quiet is warned of before it counts, and sleep is nobody's fault."""
 
 import os
+from dataclasses import replace
 
 import pytest
 
@@ -147,3 +148,10 @@ def test_a_scan_takes_bounded_steps_and_bounded_rounds(tree, monkeypatch):
 
 def test_a_worktree_that_is_gone_or_unreadable_is_an_empty_one(tmp_path):
     assert WorktreeScan(str(tmp_path / "gone")).step() == (0, 0)
+
+
+def test_progress_after_a_warning_is_said_once(watched: Progress) -> None:
+    assert watched.observe(STILL, now_ms=15_000) is Verdict.WARNING
+    moved = replace(STILL, log_bytes=STILL.log_bytes + 1)
+    assert watched.observe(moved, now_ms=16_000) is Verdict.MOVED
+    assert watched.observe(replace(moved, log_bytes=99), now_ms=17_000) is Verdict.FINE

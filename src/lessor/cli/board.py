@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from lessor.cli.halts import halt_here
 from lessor.cli.invocation import Invocation
 from lessor.cli.repositories import Checkout
 from lessor.cli.results import changed_files
@@ -15,6 +16,7 @@ from lessor.model.lease import LeaseKind
 from lessor.model.lifecycle import TaskState
 from lessor.model.task import AD_HOC, DRILL, Stage, Task, TaskId
 from lessor.model.waiting import Cause, Why
+from lessor.runner.liveness import Halt
 from lessor.service.landing import Blocking
 from lessor.service.reading import LeaseRecord
 
@@ -34,6 +36,7 @@ class Board:
         branch: the one that the person is on; empty on a detached HEAD.
         commit: where it stands; empty before the first commit, or without a clone.
         running: live leases of queued tasks.
+        halts: those of them whose agent, on this machine, doesn't seem to get on, by the lease's id.
         holds: live leases that were taken without a queued task.
         waits: the first queued tasks that something is in the way of.
         ready: queued tasks that nothing is in the way of, among those that were looked at.
@@ -51,6 +54,7 @@ class Board:
     commit: str
     now_ms: int
     running: Sequence[LeaseRecord]
+    halts: Mapping[str, Halt]
     holds: Sequence[LeaseRecord]
     waits: Sequence[tuple[Task, Why]]
     ready: Sequence[Task]
@@ -103,13 +107,16 @@ def read_board(invocation: Invocation) -> Board:
     troubles = {task.id: results[task.id].trouble or "" for task in to_land}
     blocking = {one.task: one for one in lessor.landings.blocking(repository=standing.id or None)}
     urgent = [lessor.tasks.task(task) for task in blocking if not troubles.get(task)]
+    running = [lease for lease in leases if lease.task not in ad_hoc]
+    halts = {lease.id: halt_here(invocation, lease) for lease in running}
     failed = lessor.tasks.tasks(repository=standing.id, states=[TaskState.FAILED], most=5)
     return Board(
         name=standing.name,
         branch=branch,
         commit=commit,
         now_ms=now,
-        running=[lease for lease in leases if lease.task not in ad_hoc],
+        running=running,
+        halts={lease: halt for lease, halt in halts.items() if halt is not None},
         holds=[lease for lease in leases if lease.task in ad_hoc],
         waits=[(task, why) for task, why in whys if why.cause is not Cause.READY],
         ready=[task for task, why in whys if why.cause is Cause.READY],

@@ -33,6 +33,7 @@ _WORDS: Mapping[NoteKind, str] = {
     NoteKind.SALVAGED: "",
     NoteKind.DRAINING: "",
     NoteKind.STARTED: "agent started",
+    NoteKind.MOVED: "there is progress again",
     NoteKind.ENDED: "agent finished:",
     NoteKind.CHECKING: "checking:",
     NoteKind.HELD: "held:",

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import click
 
 from lessor.cli.board import Board, read_board
+from lessor.cli.halts import halt_word
 from lessor.cli.invocation import Invocation
 from lessor.cli.output import Record, columns, write_lines
 from lessor.cli.phrases import first_line, first_paragraph, next_lines, paths_text, reason_text
@@ -193,7 +194,8 @@ def _leases(leases: Sequence[LeaseRecord], board: Board, width: int) -> list[Lin
 def _age(lease: LeaseRecord, board: Board) -> Piece:
     if not lease.live:
         return Piece("lease ran out", Tone.WARN)
-    return Piece(stopwatch(board.now_ms - lease.granted_ms))
+    age, halt = stopwatch(board.now_ms - lease.granted_ms), board.halts.get(lease.id)
+    return Piece(age) if halt is None else Piece(f"{age}, {halt_word(halt)}", Tone.WARN)
 
 
 def _ready(board: Board, width: int) -> list[Line]:

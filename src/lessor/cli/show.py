@@ -8,6 +8,7 @@ import click
 
 from lessor.cli.diff import counts_text
 from lessor.cli.finding import find_task
+from lessor.cli.halts import halt_here, halt_text
 from lessor.cli.invocation import Invocation
 from lessor.cli.listing import state_text
 from lessor.cli.logs import logs_here
@@ -118,6 +119,9 @@ def _lines(
     if task.state in {"queued", "blocked", "running"}:
         why = invocation.lessor.tasks.why(task.id)
         lines += _paragraph("now", reason_text(why, task, now=invocation.lessor.now_ms()), width)
+        halt = halt_here(invocation, leases[-1]) if leases else None
+        if halt is not None:
+            lines += _paragraph("", halt_text(halt), width, tone=Tone.WARN)
     return [*lines, *next_lines(_steps(task, files))]
 
 

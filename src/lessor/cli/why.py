@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import click
 
 from lessor.cli.finding import find_task, holders_of, path_from_top
+from lessor.cli.halts import halt_here, halt_text
 from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, pass_invocation
 from lessor.cli.phrases import next_lines, paths_text, reason_text, title_line
@@ -55,6 +56,11 @@ def _why_lines(invocation: Invocation, found: Why) -> list[Line]:
     if trouble:
         reason += f"; it can't land: {shown(trouble)}"
     lines += [[f"  {text}"] for text in wrap(reason, invocation.columns - 2)]
+    if found.cause is Cause.RUNNING:
+        leases = invocation.lessor.leases.leases(task=task.id, live=True)
+        halt = halt_here(invocation, leases[-1]) if leases else None
+        told = wrap(halt_text(halt), invocation.columns - 2) if halt else []
+        lines += [[Piece(f"  {text}", Tone.WARN)] for text in told]
     lines += _overlap_lines(found)
     if found.holder is not None and found.cause is Cause.RUNNING:
         lines += _term_lines(found.holder, now=now)

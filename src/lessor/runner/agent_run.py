@@ -156,6 +156,8 @@ class AgentRun:
                 quiet_ms=self._progress.quiet_ms(awake),
                 limit_ms=self._limits.quiet_ms,
             )
+        elif verdict is Verdict.MOVED:
+            self._report.append(EventKind.MOVED)
         elif verdict is not Verdict.FINE:
             quiet = verdict is Verdict.QUIET
             limit = self._limits.quiet_ms if quiet else self._limits.total_ms

@@ -117,10 +117,12 @@ class Following:
             case EventKind.STOPPING:
                 self.unanswered |= facts.get("reason") == EndReason.UNANSWERED
             case _:
-                self._learn_of_the_end(event)
+                self._learn_the_rest(event)
 
-    def _learn_of_the_end(self, event: Event) -> None:
+    def _learn_the_rest(self, event: Event) -> None:
         match event.kind:
+            case EventKind.MOVED:
+                self._tell(NoteKind.MOVED)
             case EventKind.EXITED:
                 self.code, self.signal = event.facts.get("code"), event.facts.get("signal")
             case EventKind.GONE:

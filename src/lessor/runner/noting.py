@@ -19,6 +19,7 @@ class NoteKind(StrEnum):
     PREPARED = "prepared"
     STARTED = "started"
     QUIET = "quiet"
+    MOVED = "moved"
     LIMIT = "limit"
     WIDENED = "widened"
     HELD = "held"

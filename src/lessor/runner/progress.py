@@ -58,6 +58,7 @@ class Verdict(StrEnum):
 
     FINE = "fine"
     WARNING = "warning"  # quiet for three quarters of the limit; said once
+    MOVED = "moved"  # there was progress after a warning
     QUIET = "quiet"
     TOTAL = "total"
 
@@ -97,7 +98,9 @@ class Progress:
 
     def observe(self, sample: Sample, *, now_ms: int) -> Verdict:
         """Judge the agent by a new sample."""
-        if self._moved(sample, now_ms):
+        moved = self._moved(sample, now_ms)
+        again = moved and self._warned
+        if moved:
             self.excuse(now_ms)
         self._last, self._looked = sample, now_ms
         if now_ms - self._started >= self._limits.total_ms:
@@ -109,7 +112,7 @@ class Progress:
         if quiet >= self._limits.quiet_ms * WARNING_SHARE and not self._warned:
             self._warned = True
             return Verdict.WARNING
-        return Verdict.FINE
+        return Verdict.MOVED if again else Verdict.FINE
 
     def excuse(self, now_ms: int) -> None:
         """Begin the quiet time anew: there was progress, or we held the agent still ourselves."""

@@ -26,6 +26,7 @@ class EventKind(StrEnum):
     FROZEN = "frozen"  # hold: deadline (it passed here, nobody has refused) | runner (asked)
     THAWED = "thawed"  # hold; the tree goes on when no other is left
     QUIET_WARNING = "quiet_warning"  # quiet_ms, limit_ms
+    MOVED = "moved"  # there was progress after a warning
     LIMIT = "limit"  # kind: quiet | total; limit_ms
     CANCELLED = "cancelled"
     LOST = "lost"  # reason; the tree is frozen, and ended when the time to salvage is over
