@@ -266,6 +266,16 @@ def test_a_removal_that_was_killed_in_the_middle_is_finished(
     assert git(main, "rev-parse", "claude/7-totals") == tip
 
 
+def test_a_removal_whose_git_file_was_left_empty_is_finished(
+    repo: Repository, worktree: Path, main: Path, tmp_path: Path
+):
+    """A finishing removal writes it anew, and may be killed in the middle of that."""
+    kill_in_the_middle(repo, worktree, main, tmp_path, keep="README")
+    (leaving_path(worktree) / ".git").touch()
+    assert resume_removals(repo) == []
+    assert not leaving_path(worktree).exists()
+
+
 def test_what_was_written_into_half_a_removal_is_kept(
     repo: Repository, worktree: Path, main: Path, tmp_path: Path
 ):

@@ -369,10 +369,16 @@ def test_healing_takes_no_branch_from_another_worktree(
     assert head_commit(worktree) == head_commit(main)
 
 
-def test_healing_writes_a_git_file_that_was_deleted(worktree: Path, repo: Repository, main: Path):
+@pytest.mark.parametrize("left", ["nothing", "an empty file"])
+def test_healing_writes_a_git_file_that_was_deleted(
+    worktree: Path, repo: Repository, main: Path, left: str
+):
+    """An empty one is what a power cut, or a kill in the middle of its writing, leaves."""
     (worktree / "README").write_text("edited")
     entry = layout_of(worktree).git_dir
     (worktree / ".git").unlink()
+    if left == "an empty file":
+        (worktree / ".git").touch()
     heal(repo, worktree, main)
     assert layout_of(worktree).git_dir == entry
     assert (worktree / "README").read_text() == "edited"

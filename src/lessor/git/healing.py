@@ -13,7 +13,7 @@ from pathlib import Path
 
 from lessor.errors import WorktreeError
 from lessor.git.command import failure, run_git
-from lessor.git.layout import layout_of
+from lessor.git.layout import lacks_pointer, layout_of
 from lessor.git.ownership import is_lessors, lock_reason
 from lessor.git.progress import (
     BISECT_START,
@@ -105,7 +105,7 @@ def restore_pointer(entry: Worktree, path: Path) -> None:
         WorktreeError: There is a `.git`, no directory, or the entry is another tool's.
     """
     pointer = path / ".git"
-    if os.path.lexists(pointer) or not path.is_dir() or not entry.is_lessors:
+    if not lacks_pointer(path) or not path.is_dir() or not entry.is_lessors:
         raise WorktreeError(
             f"{path} isn't half a worktree of Lessor's.",
             next_step="`git worktree list` shows what git knows of it.",

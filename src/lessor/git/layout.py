@@ -7,6 +7,7 @@ repository lies above it, so everything that looks at or changes a worktree goes
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,6 +116,15 @@ def entry_path(git_dir: Path) -> Path:
     # Relative since git 2.48 where `worktree.useRelativePaths` is set.
     recorded = os.fsdecode((git_dir / "gitdir").read_bytes()).rstrip("\n")
     return Path(os.path.normpath(git_dir / recorded)).parent
+
+
+def lacks_pointer(directory: Path) -> bool:
+    """Whether a directory has no `.git`, or an empty file there: what a crash in its writing leaves."""
+    try:
+        found = (directory / ".git").lstat()
+    except FileNotFoundError:
+        return True
+    return stat.S_ISREG(found.st_mode) and found.st_size == 0
 
 
 def _pointed_at(pointer: Path) -> Path:

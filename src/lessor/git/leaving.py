@@ -15,7 +15,7 @@ from pathlib import Path
 from lessor.clock import SystemClock
 from lessor.errors import GitError, WorktreeError
 from lessor.git.command import CHECKOUT_TIMEOUT_S
-from lessor.git.layout import entry_path
+from lessor.git.layout import entry_path, lacks_pointer
 from lessor.git.registry import Worktree
 from lessor.git.repository import Repository
 
@@ -197,7 +197,7 @@ def _restore_pointer(git_dir: Path, aside: Path) -> None:
     # Git deletes in the directory's own order: this file may have gone first, and without it git
     # refuses to go on.
     pointer = aside / ".git"
-    if not pointer.exists():
+    if lacks_pointer(aside):
         pointer.write_bytes(b"gitdir: " + os.fsencode(git_dir) + b"\n")
 
 
