@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,8 +10,10 @@ from site_of_work import Site, git
 
 from lessor.errors import GitError, LeaseLostError, NotARepositoryError, RemoteUnreachableError
 from lessor.git.fence import FENCES, fence_ref, first_fence
+from lessor.model.intent import Publish
 from lessor.publish.claiming import claim_ready
 from lessor.publish.fencing import close_ended, make_ready
+from lessor.publish.recovering import recover
 from lessor.publish.trial import try_remote
 from lessor.service.fences import FenceState
 
@@ -225,3 +228,31 @@ def test_a_remote_that_cant_be_a_fence_is_told_and_keeps_nothing(site: Site, set
     git(site.bare, "config", "--unset", setting.partition("=")[0])
     left = git(site.bare, "for-each-ref", "--format=%(refname)", "refs/lessor")
     assert (left == "") is (setting != "core.hooksPath=refusing")
+
+
+def test_a_remote_that_does_not_answer_is_asked_once_however_many_pushes_are_in_doubt(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each question may take a minute, and whoever claims waits for it."""
+    for n, grant in enumerate([site.holding("a"), site.holding("b"), site.holding("c")]):
+        wish = Publish(
+            remote="origin",
+            ref=site.ref(grant),
+            old=None,
+            new=site.commit(),
+            fence=site.fence(grant),
+            next_fence=site.commit(f"fence {n}"),
+        )
+        site.lessor.intents.announce(grant.holder, wish, secret=f"secret {n}")
+        site.lessor.leases.release(grant.holder, reason="gone")
+    asked, ssh = tmp_path / "asked", tmp_path / "ssh"
+    ssh.write_text(f"#!/bin/sh\necho >> {asked}\nexit 255\n")
+    ssh.chmod(0o755)
+    monkeypatch.setenv("GIT_SSH_COMMAND", str(ssh))
+    monkeypatch.setenv("GIT_SSH_VARIANT", "simple")
+    git(site.clone, "remote", "set-url", "origin", "ssh://host.invalid/origin.git")
+    assert len(site.lessor.intents.unsettled(site.yard.repository.id)) == 3
+    assert recover(site.lessor, site.clone, site.yard.repository.id) == []
+    assert len(asked.read_text().splitlines()) == 1
+    git(site.clone, "remote", "set-url", "origin", str(site.bare))
+    assert len(recover(site.lessor, site.clone, site.yard.repository.id)) == 3

@@ -9,10 +9,14 @@ that nothing there would refuse it.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from pathlib import Path
 
-from lessor.errors import GitError, OutcomeUnknownError, TransitionRefusedError
+from lessor.errors import (
+    GitError,
+    OutcomeUnknownError,
+    RemoteUnreachableError,
+    TransitionRefusedError,
+)
 from lessor.git.fence import close_fence, fence_ref
 from lessor.git.push import remote_tips
 from lessor.git.remote import place_of
@@ -33,13 +37,20 @@ def recover(lessor: Lessor, cwd: Path, repository: str) -> list[Intent]:
     """Settle the pushes of ended leases that nobody knows the outcome of; those that were settled.
 
     One whose remote can't be asked, or would still take it, stays as it is, and so do the paths that
-    wait for it.
+    wait for it. A remote that didn't answer isn't asked again: whoever claims waits for this.
     """
     settled = []
+    silent: set[str] = set()
     for intent in lessor.intents.unsettled(repository):
-        with suppress(GitError, TransitionRefusedError):
+        if intent.publish.remote in silent:
+            continue
+        try:
             recover_one(lessor, cwd, intent)
             settled.append(intent)
+        except RemoteUnreachableError:
+            silent.add(intent.publish.remote)
+        except (GitError, TransitionRefusedError):
+            continue
     return settled
 
 

@@ -91,7 +91,11 @@ class Gate:
 
     def prepare(self, push: Push) -> Verdict:
         """The answer under git's lock on the references, for those that were asked about before."""
-        note = self._noted(push)
+        try:
+            note = self._noted(push)
+        except (OSError, ValueError, KeyError) as unread:
+            why = f"what was asked about this push before can't be read: {unread}"
+            return _refusal(why, "Push again.")
         if note is None:
             return Verdict(passed=True)  # another process has that number now: no push
         branches = [u for u in push.updates if u.branch is not None]
@@ -213,7 +217,7 @@ class Gate:
     def _noted(self, push: Push) -> dict[str, Any] | None:
         try:
             found: dict[str, Any] = json.loads((self._notes / str(push.pid)).read_text())
-        except OSError:
+        except FileNotFoundError:
             return None
         return found if found["process"] == push.process else None
 

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lessor.errors import InvalidError
-from lessor.git.command import run_git
+from lessor.git.command import failure, run_git
 from lessor.model.push import Unleased
+
+_NONE_SET = 1  # the exit code of git config
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +54,10 @@ def read_policy(git_dir: Path) -> Policy:
     """
     asked = ["config", "-z", "--get-regexp", r"^lessor\."]
     settings: dict[str, list[str]] = {}
-    for record in run_git(asked, cwd=git_dir, git_dir=git_dir, check=False).records:
+    said = run_git(asked, cwd=git_dir, git_dir=git_dir, check=False)
+    if said.code not in {0, _NONE_SET}:  # unread configuration allows nothing
+        raise failure(asked, said)
+    for record in said.records:
         key, _, value = record.partition("\n")
         settings.setdefault(key, []).append(value)
     word = settings.get("lessor.unleased", [Unleased.ALLOW.value])[-1]
