@@ -7,6 +7,7 @@ INSTALLED := $(VENV)/.installed
 SECONDS := 60
 STORE := sqlite
 SEED :=
+JOBS := 1
 
 .PHONY: run test check lint types layers model mutants fuzz torture torture-smoke simulate power wheel bench clean
 
@@ -30,8 +31,8 @@ types: $(STAMP)
 layers: $(STAMP)
 	$(BIN)/lint-imports
 
-simulate: $(STAMP)  ## simulated faults, judged after every commit: SECONDS=3600 SEED=1
-	$(BIN)/python simulation/run --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
+simulate: $(STAMP)  ## simulated faults, judged after every commit: SECONDS=3600 SEED=1 JOBS=4
+	$(BIN)/python simulation/run --seconds $(SECONDS) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))
 
 wheel: $(STAMP)  ## the built wheel passes the demo in a fresh environment
 	./scripts/wheel-demo $(BIN)/python

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import sys
@@ -16,7 +17,8 @@ from lessor.clock import SystemClock
 from lessor.git.command import run_git
 from lessor.ids import new_random
 from simulation.plan import FAULTS, Plan, draw_plan
-from simulation.running import Outcome, simulate
+from simulation.running import Outcome
+from simulation.seeds import outcomes
 from simulation.shrinking import shrink as shrunk
 
 ROOT = Path(__file__).parent.parent
@@ -48,6 +50,7 @@ class Total:
 @click.option("--seed", type=int, help="Run this seed alone, or begin with it.")
 @click.option("--seconds", type=float, help="Go on with the next seeds until the time is up.")
 @click.option("--runs", type=int, help="Go on until so many seeds were run.")
+@click.option("--jobs", type=click.IntRange(1), default=1, help="How many run at a time.")
 @click.option("--steps", type=int, help="Stop the faults after so many steps, not the plan's own.")
 @click.option("--workers", type=int, help="So many workers, not the plan's own.")
 @click.option("--tasks", type=int, help="So many tasks, not the plan's own.")
@@ -65,6 +68,7 @@ def main(
     seed: int | None,
     seconds: float | None,
     runs: int | None,
+    jobs: int,
     output: str,
     history: bool,
     shrink: bool,
@@ -79,8 +83,8 @@ def main(
     commit = _commit()
     _say(f"commit {commit}, seeds from {first}", output)
     total, told = Total(), began
-    while True:
-        outcome = simulate(_changed(draw_plan(first + total.runs), changes))
+    plans = (_changed(draw_plan(number), changes) for number in itertools.count(first))
+    for outcome in outcomes(plans, 1 if history or alone else jobs):
         total.add(outcome)
         now = clock.boottime_ms()
         if history:
@@ -97,8 +101,7 @@ def main(
 
 
 def _changed(plan: Plan, changes: dict[str, object]) -> Plan:
-    faults = changes.pop("faults", None) if "faults" in changes else None
-    changes["faults"] = faults
+    faults = changes.get("faults")
     if isinstance(faults, str):
         named = set() if faults == "none" else set(faults.split(","))
         if unknown := named - set(FAULTS):

@@ -34,7 +34,7 @@ FAULTS: Mapping[str, str] = {
     "witness": "a host's witness proves a process gone",
 }
 
-RATES = (0.003, 0.01, 0.03, 0.1)
+RATES = (0.003, 0.01, 0.03, 0.1, 0.3)
 RARE = frozenset(
     {
         "clone",
@@ -49,6 +49,7 @@ RARE = frozenset(
     | {"person_intrudes", "witness", "disk_full", "step_forward", "step_back", "suspend"}
 )
 """What could happen at fewer places: five times as often there."""
+MOST = 0.5
 LEASES_MS = (30_000, 60_000, 300_000)
 
 
@@ -103,7 +104,7 @@ def draw_plan(seed: int) -> Plan:
         fenced=chance.random() < 0.5,
         unlanded=chance.choice(("stack", "wait", "ignore")),
         rates={
-            name: chance.choice(RATES) * (5 if name in RARE else 1)
+            name: min(MOST, chance.choice(RATES) * (5 if name in RARE else 1))
             for name in FAULTS
             if chance.random() < share
         },

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -61,6 +62,7 @@ class Worker:
         self._terms = terms_for(world.plan.ttl_ms)
         self._clones = 0
         self._shown: list[Holder] = []
+        self._left_to_ask: list[tuple[str | Reach, str]] = []
 
     def live(self) -> None:
         """Work until the run is over; a crash is the end of a session, not of the worker."""
@@ -96,10 +98,8 @@ class Worker:
         self.world.sleep(self.world.span("rest", 100, 8_000))
 
     def _claim(self) -> list[Grant]:
-        place = self.chance.choice(
-            [*self.places, *self.places, Reach.ANYWHERE, Reach.NO_REPOSITORY]
-        )
-        request = self._request(place)
+        place, queue = self._wish()
+        request = self._request(place, queue)
         self._shown = []
         sent = self.world.clock.boottime_ms()
         fenced = self.world.plan.fenced or self.chance.random() < 0.3
@@ -121,6 +121,15 @@ class Worker:
                 holders=self._shown,
             )
         return [replace(grant, ttl_ms=self._left(grant, sent)) for grant in grants]
+
+    def _wish(self) -> tuple[str | Reach, str]:
+        """Where to look for work: anywhere, and in turn when all has to heal."""
+        reaches = [*self.places] * 2 + [Reach.ANYWHERE, Reach.NO_REPOSITORY]
+        if self.world.faulty:
+            return self.chance.choice(reaches), self.chance.choice(QUEUES)
+        if not self._left_to_ask:
+            self._left_to_ask = [(reach, queue) for reach in reaches for queue in QUEUES]
+        return self._left_to_ask.pop()
 
     def _granted(self, request: ClaimRequest) -> list[Grant]:
         grants = self.client.insist(
@@ -150,12 +159,12 @@ class Worker:
         )
         return [replace(grant, ttl_ms=self._left(grant, sent))]
 
-    def _request(self, place: str | Reach) -> ClaimRequest:
+    def _request(self, place: str | Reach, queue: str) -> ClaimRequest:
         return ClaimRequest(
             worker=self.worker,
             request_id=new_request_id(),
             secret=new_token(),
-            queue=self.chance.choice(QUEUES),
+            queue=queue,
             repository=place,
             wanted=self.chance.choice((1, 1, 1, 2, 3)),
             ttl_ms=self._terms.ttl_ms,
@@ -296,12 +305,10 @@ class Worker:
         self._drop(held)
         holder = held.holder
         if self.chance.random() < 0.5:
-            try:
+            with suppress(SilenceError, LessorError):
                 self.client.ask(
                     "acknowledge", lambda a: a.leases.acknowledge(holder), holders=[holder]
                 )
-            except (SilenceError, LessorError):
-                return
 
     def _end(self, held: Held) -> bool:
         """End a lease, its authority dropped before the call is sent; whether it is over."""
@@ -355,14 +362,13 @@ class Worker:
         )
         kinds = ("complete", "renew", "release", "fail", "widen")
         which = self.chance.randrange(len(acts))
-        try:
+        with suppress(SilenceError, LessorError):
             self.client.ask(kinds[which], acts[which], holders=[false])
-        except (SilenceError, LessorError):
-            return
 
     def _complete_and_claim(self, held: Held) -> None:
         holder, item = held.holder, (held.holder, self._result(held))
-        request = self._request(held.grant.repository or Reach.NO_REPOSITORY)
+        place = held.grant.repository or Reach.NO_REPOSITORY
+        request = self._request(place, self.chance.choice(QUEUES))
         sent = self.world.clock.boottime_ms()
         ended, grants = self.client.insist(
             "complete and claim",

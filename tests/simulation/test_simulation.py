@@ -91,3 +91,21 @@ def test_a_report_in_json_says_what_was_done() -> None:
     assert (report["first_seed"], report["seeds"]) == (3, 2)
     assert report["steps"] > 100
     assert report["worker_hours"] > 0
+
+
+def test_several_at_a_time_come_to_the_same() -> None:
+    alone, together = (
+        json.loads(
+            run("--seed", "3", "--runs", "5", "--steps", "100", "--jobs", jobs, "-o", "json")
+        )
+        for jobs in ("1", "3")
+    )
+    spent = {"seconds", "steps_per_second"}
+    assert {k: v for k, v in alone.items() if k not in spent} == {
+        k: v for k, v in together.items() if k not in spent
+    }
+
+
+def test_when_all_has_to_heal_every_queue_is_looked_at() -> None:
+    """Chance let this seed's workers look past a task that wanted no repository."""
+    assert simulate(replace(draw_plan(5005), steps=1499)).invariant == ""
