@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from run_rig import git
 
@@ -157,6 +159,24 @@ def test_the_check_is_the_targets_and_never_the_results(shop):
 def conflicting(shop):
     shop.lessor.registry.set_unlanded(shop.repository, Unlanded.IGNORE)
     return [result(shop, "src/app.py") for _ in range(2)]
+
+
+def test_a_conflict_in_a_file_whose_name_is_no_text_holds_up_no_other(shop):
+    name = os.fsdecode(b"caf\xe9\x1b[2J")
+    shop.write(name, "one\n")
+    shop.commit("a name from another time")
+    shop.lessor.registry.set_unlanded(shop.repository, Unlanded.IGNORE)
+    first = shop.add("old", scopes=(".",))
+    edit = 'for name in caf*; do echo two > "$name"; done; git commit -qam two'
+    assert shop.run(edit, task=first) == 0
+    shop.write(name, "three\n")
+    shop.commit("three")
+    other = result(shop, "README")
+    one, two = land(shop, first, other)
+    assert (one.came, two.came) == (Came.CONFLICTS, Came.LANDED)
+    assert one.conflicts == (name,)
+    assert one.text.isprintable()
+    assert shop.lessor.landings.results(task=first)[0].trouble == one.text
 
 
 def test_a_conflict_goes_back_with_its_paths_and_nothing_is_half_landed(shop):

@@ -1,4 +1,4 @@
-"""Names in git's own C quoting, for the inputs of git that have no `-z`."""
+"""Names in quotes: in git's own C way for those of its inputs that have no `-z`, and for people."""
 
 from __future__ import annotations
 
@@ -12,3 +12,8 @@ def c_quoted(name: str | os.PathLike[str]) -> bytes:
         for byte in os.fsencode(name)
     )
     return f'"{"".join(octets)}"'.encode("ascii")
+
+
+def shown_path(path: str) -> str:
+    """A path as text that every store and terminal can take: quoted where it isn't printable."""
+    return path if path.isprintable() else repr(path)

@@ -27,6 +27,7 @@ from lessor.git.push import (
     refuse_several_places,
     remote_tips,
 )
+from lessor.git.quoting import shown_path
 from lessor.git.repository import Repository, packages_at
 from lessor.ids import new_token
 from lessor.model.intent import Intent, Outcome, Publish, outcome_of
@@ -296,7 +297,7 @@ def _admit(lessor: Lessor, holder: Holder, errand: Errand, *, known: Sequence[st
     if not admission.refused:
         return
     why = [
-        f"{path if path.isprintable() else repr(path)} ({commits[path][:12]}): {refusal.message}"
+        f"{shown_path(path)} ({commits[path][:12]}): {refusal.message}"
         for path, refusal in list(admission.refused.items())[:_MOST_LISTED]
     ]
     more = len(admission.refused) - _MOST_LISTED

@@ -19,6 +19,7 @@ from typing import Any
 
 from lessor.errors import GitError, LessorError
 from lessor.git.changes import leads_to, pushed_touches
+from lessor.git.quoting import shown_path
 from lessor.git.server_hooks import PUSHES
 from lessor.hook.client import OPTION
 from lessor.model.push import (
@@ -185,7 +186,7 @@ class Gate:
         if not outside:
             return ()
         listed = [
-            f"  {_plain(path)} (commit {commits[path][:12] or 'none alone'})"
+            f"  {shown_path(path)} (commit {commits[path][:12] or 'none alone'})"
             + (f": {why}" if why else "")
             for path, why in list(outside.items())[:MOST_LISTED]
         ]
@@ -244,10 +245,6 @@ def _next(standing: Standing | None) -> str:
     if standing.lease is not None:
         return "Its holder pushes it with `lessor push`. Anything of yours goes under another name."
     return f"See whose it is: lessor show {standing.number}. Yours goes under another name."
-
-
-def _plain(path: str) -> str:
-    return path if path.isprintable() else repr(path)
 
 
 def parse_updates(text: bytes) -> tuple[RefUpdate, ...]:

@@ -13,6 +13,7 @@ from enum import StrEnum
 from lessor.errors import BusyError, ConflictError, NotFoundError
 from lessor.git.advance import advance, refuse_unready
 from lessor.git.lock import file_lock
+from lessor.git.quoting import shown_path
 from lessor.git.refs import BRANCHES, landing_ref, put_ref, read_ref
 from lessor.git.replay import Replayed, replay
 from lessor.git.target import Target
@@ -223,7 +224,7 @@ class Lander:
 
     def _conflicting(self, task: Task, replayed: Replayed, tip: str) -> Landing:
         paths = replayed.conflicts
-        named = ", ".join(paths[:_NAMED]) + (
+        named = ", ".join(map(shown_path, paths[:_NAMED])) + (
             f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
         )
         text = f"conflicts with {self._branch}@{tip[:7]} in {named}"
