@@ -95,6 +95,23 @@ def test_a_push_needs_no_number_on_the_tasks_own_branch(
     assert person.run("push").code == 5
 
 
+def test_the_command_that_a_push_shows_ends_in_a_result_that_can_land(
+    person: Person, shop: Path, origin: Path
+) -> None:
+    grant = working(person, shop)
+    head, base = git(shop, "rev-parse", "HEAD"), git(shop, "rev-parse", "main")
+    step = person.ok("push", "--remote", "hub").lines[-1].removeprefix("next  lessor ")
+    git(shop, "checkout", "-q", "main")
+    person.ok(*step.split())
+    task = person.ok("show", str(grant["number"]), "-o", "json").json
+    assert (task["stage"], task["commit"], task["base"]) == ("pushed", head, base)
+    assert person.ok("diff", str(grant["number"])).out
+    shown = person.ok("show", str(grant["number"])).out
+    assert "checked  no check is on record" in shown
+    assert f"lessor land {grant['number']}" in shown
+    assert "to land" in person.ok().out
+
+
 def test_a_push_goes_from_anywhere_by_number(person: Person, shop: Path, origin: Path) -> None:
     grant = working(person, shop)
     git(shop, "checkout", "-q", "main")

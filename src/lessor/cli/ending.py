@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 
 import click
 
@@ -14,7 +16,10 @@ from lessor.cli.options import command, pass_invocation
 from lessor.cli.phrases import next_lines, title_line
 from lessor.cli.text import Line
 from lessor.cli.tokens import forget_token, holding
+from lessor.errors import LessorError
+from lessor.git.target import fork_of
 from lessor.model.grant import Ended, Failure, Result
+from lessor.model.intent import Outcome
 from lessor.model.lease import Holder
 from lessor.model.task import Stage
 
@@ -45,7 +50,10 @@ def complete(
     no_change: str | None,
     stage: str,
 ) -> None:
-    """Finish the task that a lease is for. A late result is refused with 7, and kept."""
+    """Finish the task that a lease is for. A late result is refused with 7, and kept.
+
+    With `--stage pushed` the commit is the one that was pushed last under the lease, unless told.
+    """
     result = Result(
         stage=Stage(stage),
         said=read_text(STDIN, what="text").strip() if said == STDIN else said,
@@ -54,7 +62,28 @@ def complete(
         no_change=no_change,
     )
     leases = invocation.lessor.leases
-    _end(invocation, lease, lambda holder: leases.complete_one(holder, result))
+    _end(
+        invocation,
+        lease,
+        lambda holder: leases.complete_one(holder, _with_push(invocation, holder, result)),
+    )
+
+
+def _with_push(invocation: Invocation, holder: Holder, result: Result) -> Result:
+    """A pushed result with its commit, and with where it began, as far as that is known here."""
+    if result.stage is not Stage.PUSHED or result.no_change:
+        return result
+    pushed = (
+        intent.publish.new
+        for intent in reversed(invocation.lessor.intents.of_task(holder.task))
+        if intent.lease == holder.lease and intent.outcome is Outcome.DONE
+    )
+    commit = result.commit or next(pushed, None)
+    base = result.base
+    if commit is not None and base is None:
+        with suppress(LessorError):  # there is no clone around
+            base = fork_of(invocation.standing.checkout_or_refuse().repository.common_dir, commit)
+    return replace(result, commit=commit, base=base)
 
 
 @command("fail")

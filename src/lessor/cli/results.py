@@ -9,6 +9,7 @@ from lessor.errors import GitError, NotFoundError
 from lessor.git.changes import FileChange
 from lessor.git.refs import BRANCHES, base_ref, read_ref
 from lessor.git.repository import Repository
+from lessor.git.target import fork_of
 from lessor.model.task import Task
 
 
@@ -43,8 +44,10 @@ def find_work(invocation: Invocation, task: Task) -> Work:
                 commit=task.commit,
             )
         return Work(repository=repository, base=task.base, head=task.commit, finished=True)
-    head = read_ref(common_dir, f"{BRANCHES}{task.branch}") if task.branch else None
-    base = next(
+    known = task.commit if task.commit and _has(repository, task.commit) else None
+    head = known or (read_ref(common_dir, f"{BRANCHES}{task.branch}") if task.branch else None)
+    base = fork_of(common_dir, known) if known else None
+    base = base or next(
         (
             found
             for epoch in range(1, task.epoch + 1)
@@ -58,7 +61,7 @@ def find_work(invocation: Invocation, task: Task) -> Work:
             next_step=f"See what it does: lessor show {task.number}.",
             number=task.number,
         )
-    return Work(repository=repository, base=base, head=head, finished=False)
+    return Work(repository=repository, base=base, head=head, finished=known is not None)
 
 
 def changed_files(invocation: Invocation, task: Task) -> tuple[FileChange, ...]:

@@ -202,6 +202,8 @@ def _checked(task: Task, result: Result | None, width: int) -> list[Line]:
     on = f", on {task.commit[:7]}" if task.commit else ""
     # What was pushed or landed was no more checked by that.
     unchecked = result is not None and result.stage == "unverified"
+    if result is not None and result.stage == "pushed" and took is None:
+        return _paragraph("checked", "no check is on record", width, tone=Tone.WARN)
     match "unverified" if unchecked and task.stage in {"pushed", "landed"} else task.stage:
         case "verified" | "pushed" | "landed":
             what = task.check or "the project's check"

@@ -92,6 +92,19 @@ def default_target(
     return Target(name=tracking, commit=theirs, note=stale)
 
 
+def fork_of(common_dir: Path, commit: str) -> str | None:
+    """Where `commit` left the default branch, as far as this clone knows; None where it doesn't."""
+    try:
+        target = default_target(common_dir, read_refs(common_dir), remote="origin", said=None)
+        if target.commit is None:
+            return None
+        asked = ["merge-base", "--end-of-options", target.commit, commit]
+        found = run_git(asked, cwd=common_dir, git_dir=common_dir, check=False)
+    except GitError:
+        return None
+    return found.text or None if found.code == 0 else None
+
+
 def tracking_tips(common_dir: Path, branch: str) -> tuple[str, ...]:
     """The commits that the remotes had `branch` at when they were last asked.
 
