@@ -397,6 +397,33 @@ def test_healing_leaves_what_is_whole_and_what_never_was_a_worktree(
     assert [path.name for path in foreign.iterdir()] == ["precious"]
 
 
+def test_mails_of_an_operation_half_done_are_kept_where_the_directory_is_gone(
+    worktree: Path, repo: Repository, main: Path, git: Git, tmp_path: Path
+):
+    """They are in no commit, and a new worktree at the same place would take their entry."""
+    git(main, "commit", "-q", "--allow-empty", "-m", "meanwhile")
+    for n in (1, 2):
+        (main / "README").write_text(f"{n}\n")
+        git(main, "commit", "-q", "-am", f"mail {n}")
+    mails = git(main, "format-patch", "-2", "-o", str(tmp_path / "mails")).split("\n")
+    (worktree / "README").write_text("otherwise\n")
+    git(worktree, "commit", "-q", "-am", "otherwise")
+    git(worktree, "am", *mails, check=False)
+    entry = layout_of(worktree).git_dir
+    shutil.rmtree(worktree)
+    with pytest.raises(WorktreeError, match="half done"):
+        add_worktree(
+            repo,
+            path=worktree,
+            branch="claude/7-totals",
+            base=git(main, "merge-base", "main", "claude/7-totals"),
+            task="7",
+            epoch=1,
+            reason="task=7",
+        )
+    assert (entry / "rebase-apply" / "0002").exists()
+
+
 def test_forgetting_a_directory_that_is_gone_keeps_branch_and_staged_content(
     worktree: Path, repo: Repository, main: Path, git: Git
 ):

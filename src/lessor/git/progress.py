@@ -56,6 +56,11 @@ def operations_in_progress(git_dir: Path) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
+def holds_mails(git_dir: Path) -> bool:
+    """Whether `git am` is half done in this git directory: what is still to come is in no commit."""
+    return (git_dir / "rebase-apply" / "applying").exists()
+
+
 def _is_there(git_dir: Path, ref: str) -> bool:
     asked = ["rev-parse", "-q", "--verify", ref]
     return run_git(asked, cwd=git_dir, git_dir=git_dir, check=False).code == 0

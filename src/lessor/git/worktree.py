@@ -21,7 +21,7 @@ from lessor.git.healing import (
 from lessor.git.layout import layout_of, linked_layout
 from lessor.git.leaving import is_leaving
 from lessor.git.ownership import making, marked, write_lock
-from lessor.git.progress import git_locks, operations_in_progress
+from lessor.git.progress import git_locks, holds_mails, operations_in_progress
 from lessor.git.refs import BRANCHES, base_ref, create_ref, delete_ref, read_ref, refuse_bad_ref
 from lessor.git.registry import (
     Worktree,
@@ -211,6 +211,7 @@ def _free(repo: Repository, place: Path, branch: str, *, task: str, epoch: int) 
         if gone and entry.locked_reason is not None and not entry.is_lessors:
             continue  # another tool's, and perhaps on a disk that isn't mounted here
         if entry.path == place and gone:
+            _refuse_mails(entry)
             forget_entry(repo, git_dir=entry.git_dir, path=place, task=task, epoch=epoch)
         elif entry.branch == branch and (gone or is_leaving(entry.path)):
             # The entry may be needed when its directory comes back; the branch is wanted now.
@@ -226,6 +227,16 @@ def _free(repo: Repository, place: Path, branch: str, *, task: str, epoch: int) 
                 else "Detach its HEAD there first.",
                 holder=str(entry.path),
             )
+
+
+def _refuse_mails(entry: Worktree) -> None:
+    """Refuse to forget mails that `git am` has still to apply: they are in no commit."""
+    if holds_mails(entry.git_dir):
+        raise WorktreeError(
+            "git still has its entry, where `git am` is half done: its mails would be lost.",
+            next_step=f"Take them out of {entry.git_dir}, then remove that directory.",
+            path=str(entry.path),
+        )
 
 
 def _make_beside_others(
