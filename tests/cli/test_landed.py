@@ -85,6 +85,17 @@ def test_a_branch_that_was_deleted_after_it_had_landed_is_still_told(
     assert "branch deleted" in line
 
 
+def test_branches_are_listed_by_their_tasks_numbers_and_others_last(
+    person: Person, shop: Path
+) -> None:
+    for branch in ("chore/z", "chore/a"):
+        person.add("one more", "--branch", branch)
+    for branch in ("aside", "chore/a", "chore/z"):
+        git(shop, "branch", branch)
+    told = person.ok("landed", "--offline", "-o", "json").json
+    assert [one["branch"] for one in told] == ["chore/z", "chore/a", "aside"]
+
+
 def test_another_target_can_be_named(person: Person, shop: Path, finished) -> None:
     number = finished("Round totals", {"services/billing/total.py": "2\n"})
     git(shop, "branch", "-q", "release/2", "main")

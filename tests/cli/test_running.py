@@ -74,6 +74,14 @@ def test_a_task_that_could_not_begin_is_no_success(
     assert said.lines[-2].startswith("queued: waits for #1")
 
 
+def test_an_agent_that_is_not_there_leaves_no_task_behind(person: Person, shop: Path) -> None:
+    trusting(shop)
+    refused = person.run("do", "Tax: a new rate", "--", "no-such-program")
+    assert (refused.code, "There is no program 'no-such-program'" in refused.err) == (5, True)
+    assert refused.out == ""
+    assert person.ok("list", "-o", "json").json == []
+
+
 def test_the_ellipsis_of_a_hint_is_never_taken_for_somebodys_words(
     person: Person, shop: Path
 ) -> None:

@@ -128,11 +128,13 @@ def _wanted(
     branches = [ref.removeprefix(BRANCHES) for ref in refs if ref.startswith(BRANCHES)]
     # A branch that was deleted after it had landed is still a task's.
     recorded = [branch for branch, task in by_branch.items() if task.commit]
-    return [
+    wanted = [
         _Wanted(branch=branch, task=by_branch.get(branch))
         for branch in dict.fromkeys([*branches, *recorded])
         if target.name not in {branch, f"{remote}/{branch}"}
     ]
+    # By numbers, as people count: git lists 14 before 2. What is no task's comes last.
+    return sorted(wanted, key=lambda one: (one.task is None, one.task.number if one.task else 0))
 
 
 def _named(invocation: Invocation, name: str, by_branch: Mapping[str, Task]) -> _Wanted:

@@ -173,6 +173,7 @@ def do(
         run_here,
         settle_unlanded,
     )
+    from lessor.runner.run import refuse_missing_agent
 
     title = own_words(title)
     project = project_at_base(invocation, base)
@@ -180,6 +181,7 @@ def do(
     wish = options_for(
         project, command=agent_command, agent=agent, workers=1, queue=None, base=base
     )
+    refuse_missing_agent(wish)
     ensure_trusted(invocation, project)
     settle_unlanded(invocation, project)
     made = invocation.lessor.tasks.submit(

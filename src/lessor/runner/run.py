@@ -12,7 +12,7 @@ from lessor.git.refs import BRANCHES
 from lessor.git.repository import behind_remote, current_branch, uncommitted_files
 from lessor.runner.baseline import Baseline
 from lessor.runner.coming import Coming
-from lessor.runner.desk import Desk
+from lessor.runner.desk import Desk, RunOptions
 from lessor.runner.noting import NoteKind
 from lessor.runner.outcome import exit_code
 from lessor.runner.recovering import recover
@@ -45,7 +45,7 @@ class Run:
             GitError: the base names no commit.
             HostError, StoreError: this machine or the store stands in the way of every task.
         """
-        refuse_missing_agent(self._desk)
+        refuse_missing_agent(self._desk.options)
         said = base_line(self._desk)
         desk = self._desk = pinned(self._desk)
         baseline = Baseline(desk)
@@ -104,14 +104,14 @@ def pinned(desk: Desk) -> Desk:
     return found
 
 
-def refuse_missing_agent(desk: Desk) -> None:
+def refuse_missing_agent(options: RunOptions) -> None:
     """Refuse a run whose agent can't be started, before it claims anything.
 
     Raises:
         AgentMissingError: there is no such program on PATH.
     """
-    program = desk.options.command[0]
-    path = {**os.environ, **desk.options.env}.get("PATH")
+    program = options.command[0]
+    path = {**os.environ, **options.env}.get("PATH")
     # One with a slash may lie in the worktree, which isn't there yet.
     if "/" not in program and "{" not in program and shutil.which(program, path=path) is None:
         raise AgentMissingError(
