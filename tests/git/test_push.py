@@ -328,3 +328,14 @@ def test_submodules_are_never_pushed_along(
     assert (git(inner, "ls-remote", "origin"), remote_tips(main, "origin", WORK)) == (before, {})
     git(main, "config", key, "no")
     assert push(main, "origin", [moved]).fate(WORK) is Fate.MOVED
+
+
+def test_a_protocol_that_this_machine_forbids_is_reached_by_no_push_and_no_question(
+    main: Path, bare: Path, commits, git, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_ALLOW_PROTOCOL", "https:ssh")
+    with pytest.raises(RemoteUnreachableError, match="not allowed"):
+        remote_tips(main, "origin", WORK)
+    with pytest.raises(RemoteUnreachableError, match="not allowed"):
+        push(main, "origin", [change(WORK, None, commits[0])])
+    assert tip(git, bare, WORK) == ""

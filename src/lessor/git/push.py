@@ -32,6 +32,7 @@ _NOTHING_SENT = (
     "unable to access",
     "unable to connect to",
     "unable to look up",
+    "' not allowed",  # the protocol, by protocol.allow or GIT_ALLOW_PROTOCOL
     "authentication failed",
     "could not read username",
     "could not read password",

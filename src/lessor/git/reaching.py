@@ -7,13 +7,14 @@ from pathlib import Path
 
 from lessor.git.command import run_git
 
-# How this machine reaches hosts is a fact like HOME, not part of somebody's session.
+# How this machine reaches hosts, and which it may reach, is a fact like HOME, not part of somebody's
+# session (git(1), git-config(1) under `http`).
 _WAY_TO_HOSTS = (
-    "GIT_SSH",
-    "GIT_SSH_COMMAND",
-    "GIT_SSH_VARIANT",
-    "GIT_ASKPASS",
-    "GIT_PROXY_COMMAND",
+    *("GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSH_VARIANT", "GIT_ASKPASS", "GIT_PROXY_COMMAND"),
+    *("GIT_ALLOW_PROTOCOL", "GIT_PROTOCOL_FROM_USER"),
+    *("GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "GIT_SSL_CERT", "GIT_SSL_KEY", "GIT_SSL_NO_VERIFY"),
+    *("GIT_PROXY_SSL_CAINFO", "GIT_PROXY_SSL_CERT", "GIT_PROXY_SSL_KEY"),
+    "GIT_HTTP_PROXY_AUTHMETHOD",
 )
 _LEADS_ELSEWHERE = r"^(remote\..*\.pushurl|url\..*\.pushinsteadof)$"
 
