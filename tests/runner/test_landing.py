@@ -11,6 +11,7 @@ import lessor.runner.landing as landing_module
 from lessor.errors import BusyError, ConflictError, NotFoundError
 from lessor.model.shadow import Unlanded
 from lessor.model.task import Stage
+from lessor.runner.cleaning import give_up
 from lessor.runner.desk import Plan
 from lessor.runner.landing import Came, Lander
 
@@ -435,3 +436,15 @@ def test_unfinished_work_that_was_merged_by_hand_is_no_ground_any_more(shop):
     result(shop, "docs/index.md")
     assert shop.lessor.landings.results(unfinished=True, task=asks) == []
     assert shop.task(asks).state == "needs_person"
+
+
+def test_what_a_landing_kept_of_a_result_goes_when_that_is_given_up(shop):
+    """It was kept, and then the checkout was in the way: nothing else would ever drop it."""
+    task = shop.add("new", scopes=("new.txt",))
+    assert shop.run("echo theirs > new.txt; echo done") == 0
+    shop.write("new.txt", "mine\n")
+    with pytest.raises(ConflictError):
+        land(shop, task)
+    assert git(shop.root, "for-each-ref", "refs/lessor/landing") != ""
+    assert give_up(shop.desk(), task)
+    assert git(shop.root, "for-each-ref", "refs/lessor/landing") == ""

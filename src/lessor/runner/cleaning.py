@@ -31,7 +31,7 @@ from lessor.model.workspace import Workspace, WorkspaceState
 from lessor.runner.looking import Look, look_at, look_at_all, with_merged
 from lessor.runner.occupants import occupants
 from lessor.runner.salvaging import LONGEST_WHY, note_saved, save
-from lessor.runner.settling import Settled, give_up_gone, settle_landed
+from lessor.runner.settling import Settled, forget_landing, give_up_gone, settle_landed
 from lessor.runner.site import Site
 from lessor.runner.taken import refuse_taken
 from lessor.runner.unrecorded import Stray, note_unrecorded, strays
@@ -129,7 +129,9 @@ def give_up(site: Site, task: str) -> bool:
     landings = site.lessor.landings
     if not any(result.is_open for result in landings.results(task=task, unfinished=True)):
         return False
-    return landings.discarded(task, reason="discarded by a person")
+    discarded = landings.discarded(task, reason="discarded by a person")
+    forget_landing(site.repo.common_dir, task)
+    return discarded
 
 
 def _give_up_gone(site: Site) -> tuple[Task, ...]:
