@@ -378,11 +378,23 @@ def test_the_list_and_a_look_at_one(person: Person, left) -> None:
     assert person.run("workspace", "inspect", "9").code == 5
 
 
+def test_show_names_the_newest_of_many_salvages_and_where_the_others_are(
+    person: Person, left
+) -> None:
+    left("Killed again and again", "echo half > half.txt; kill -9 $$")
+    shown = person.ok("show", "1").lines
+    assert sum("lessor salvage show" in line for line in shown) == 4
+    (more,) = [line.strip() for line in shown if "before: lessor salvage list 1" in line]
+    known = person.ok("salvage", "list", "1", "-o", "json").json
+    assert more.startswith(f"and {len(known) - 4} before")
+
+
 def test_a_person_adopts_what_a_run_left(person: Person, left) -> None:
     tree = left("Holds work", WORK)
     refused = person.run("workspace", "adopt", "1")
     assert refused.code == 5
     assert "Nobody holds #1 now." in refused.err
+    assert "lessor claim --task 1" in refused.err
     person.ok("retry", "1")
     grant = person.claim("--task", "1")
     said = person.ok("workspace", "adopt", "1")

@@ -28,7 +28,7 @@ def test_a_result_lands_and_is_gone_from_the_page(
     assert f"landed  main {old} -> {new}" in said.out
     assert (shop / "services/tax/new.py").read_text() == "five\n"
     assert "to land" not in person.ok().out
-    assert person.ok("show", number).out.count("landed")
+    assert "  landed   on main" in person.ok("show", number).out
 
 
 def test_a_conflict_ends_with_8_and_stays_on_the_page(

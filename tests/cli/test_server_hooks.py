@@ -47,6 +47,7 @@ def test_whose_leases_count_has_to_be_clear(person: Person, shop: Path, origin: 
     said = at_origin.run("git", "install-server-hooks", ".")
     assert said.code == 2
     assert "--repo NAME" in said.err
+    assert "is this clone itself" in person.run("git", "install-server-hooks", ".").err
     person.ok()
     at_origin.ok("git", "install-server-hooks", ".", "--repo", "github.com/acme/shop")
     said = person.run("git", "install-server-hooks", str(origin.parent / "nothing"))

@@ -42,8 +42,11 @@ def find_tasks(invocation: Invocation, texts: Sequence[str]) -> list[Task]:
     return list(tasks.values())
 
 
-def lease_named(invocation: Invocation, text: str) -> str:
+def lease_named(invocation: Invocation, text: str, *, free: str = "See: lessor why") -> str:
     """The id of the lease `lease_…`, or of the live one of a task.
+
+    Args:
+        free: what to do where nobody holds the task, without its number.
 
     Raises:
         NotFoundError: the task has no live lease.
@@ -60,9 +63,7 @@ def lease_named(invocation: Invocation, text: str) -> str:
     for lease in invocation.lessor.leases.leases(task=task.id, live=True):
         if lease.kind == "lease":
             return lease.id
-    raise NotFoundError(
-        f"Nobody holds #{task.number} now.", next_step=f"See: lessor why {task.number}."
-    )
+    raise NotFoundError(f"Nobody holds #{task.number} now.", next_step=f"{free} {task.number}.")
 
 
 def holders_of(invocation: Invocation, path: str, *, repository: str) -> list[Held]:

@@ -42,7 +42,13 @@ def install_server_hooks(invocation: Invocation, *, place: Path) -> None:
 
     target, standing = find_repository(place), invocation.standing
     own = standing.checkout
-    if standing.id is None or (own and own.repository.common_dir == target.common_dir):
+    itself = own is not None and own.repository.common_dir == target.common_dir
+    if itself and not target.is_bare:
+        raise InvalidError(
+            f"{place} is this clone itself; the hooks go where pushes arrive.",
+            next_step="Name that repository: lessor git install-server-hooks REPO.git.",
+        )
+    if standing.id is None or itself:
         raise InvalidError(
             f"Whose leases {place} asks about isn't clear.",
             next_step="Run this inside of a clone of it, or name the repository: --repo NAME.",

@@ -27,6 +27,7 @@ from lessor.service.reading import LeaseRecord
 LABEL = 11
 MOST_TEXT_LINES = 12
 MOST_FILES = 12
+MOST_SAVED = 4
 
 _ENDS = {
     "completed": "completed",
@@ -113,6 +114,7 @@ def _lines(
     trouble = landing_trouble(invocation, task)
     if trouble:
         lines += _paragraph("landing", trouble, width, tone=Tone.WARN)
+    lines += _landed(invocation, task, width)
     lines += _leases(invocation, leases, width)
     lines += _saved(invocation, task, width)
     lines += _cost(facts, leases, width)
@@ -217,6 +219,18 @@ def _checked(task: Task, result: Result | None, width: int) -> list[Line]:
             return _paragraph("check", task.check, width) if task.check else []
 
 
+def _landed(invocation: Invocation, task: Task, width: int) -> list[Line]:
+    """Where a result landed: its branch may have been mended since, and a rebase makes other commits."""
+    if task.stage != "landed":
+        return []
+    told = [e.facts for e in invocation.lessor.tasks.history(task.id) if e.kind == "landed"]
+    if not told or not told[-1].get("target"):
+        return []
+    commit = str(told[-1].get("commit", ""))
+    own = "" if commit == task.commit else f", as {commit[:7]}"
+    return _paragraph("landed", f"on {told[-1]['target']}{own}", width, tone=Tone.GOOD)
+
+
 def _leases(invocation: Invocation, leases: Sequence[LeaseRecord], width: int) -> list[Line]:
     now = invocation.lessor.now_ms()
     rows = []
@@ -249,11 +263,15 @@ def _end_text(lease: LeaseRecord, end: LeaseEnd | None) -> Piece:
 
 def _saved(invocation: Invocation, task: Task, width: int) -> list[Line]:
     lines: list[Line] = []
-    for saved in invocation.lessor.salvages.of_task(task.id):
+    known = invocation.lessor.salvages.of_task(task.id)
+    for saved in known[-MOST_SAVED:]:
         files = f"{saved.files} file{'' if saved.files == 1 else 's'}" if saved.files else "commits"
         name = f"{task.number}/{saved.epoch}/{saved.n}"
         text = f"{files} of epoch {saved.epoch}: lessor salvage show {name}"
         lines += _paragraph("" if lines else "saved", text, width)
+    if len(known) > MOST_SAVED:
+        more = f"and {len(known) - MOST_SAVED} before: lessor salvage list {task.number}"
+        lines.append([_label(""), Piece(more, Tone.FAINT)])
     return lines
 
 

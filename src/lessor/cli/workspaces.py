@@ -101,7 +101,9 @@ def adopt(invocation: Invocation, *, task: str) -> None:
     """
     site = site_here(invocation)
     known, found = workspaces_of(invocation, site, task)
-    lease = site.lessor.leases.lease(lease_named(invocation, task))
+    lease = site.lessor.leases.lease(
+        lease_named(invocation, task, free="Take it first: lessor claim --task")
+    )
     with holding(invocation, lease.id) as holder:
         taken = adopt_left(site, holder, found, label=lease.label)
     record = workspace_record(invocation, taken, known)
