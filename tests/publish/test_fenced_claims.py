@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from site_of_work import Site, git
 
+import lessor.service.fences as fences_module
+import lessor.service.intents as intents_module
 from lessor.errors import GitError, LeaseLostError, NotARepositoryError, RemoteUnreachableError
 from lessor.git.fence import FENCES, fence_ref, first_fence
 from lessor.model.intent import Publish
@@ -233,7 +235,8 @@ def test_a_remote_that_cant_be_a_fence_is_told_and_keeps_nothing(site: Site, set
 def test_a_remote_that_does_not_answer_is_asked_once_however_many_pushes_are_in_doubt(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each question may take a minute, and whoever claims waits for it."""
+    """Each question may take a minute, and whoever claims waits for it; none keeps another one back."""
+    monkeypatch.setattr(intents_module, "MOST_UNSETTLED", 2)
     for n, grant in enumerate([site.holding("a"), site.holding("b"), site.holding("c")]):
         wish = Publish(
             remote="origin",
@@ -251,8 +254,26 @@ def test_a_remote_that_does_not_answer_is_asked_once_however_many_pushes_are_in_
     monkeypatch.setenv("GIT_SSH_COMMAND", str(ssh))
     monkeypatch.setenv("GIT_SSH_VARIANT", "simple")
     git(site.clone, "remote", "set-url", "origin", "ssh://host.invalid/origin.git")
-    assert len(site.lessor.intents.unsettled(site.yard.repository.id)) == 3
     assert recover(site.lessor, site.clone, site.yard.repository.id) == []
     assert len(asked.read_text().splitlines()) == 1
     git(site.clone, "remote", "set-url", "origin", str(site.bare))
     assert len(recover(site.lessor, site.clone, site.yard.repository.id)) == 3
+
+
+@pytest.mark.parametrize("where", ["here", "at a remote of before"])
+def test_a_lease_is_ready_only_once_all_that_ended_are_closed_however_many(
+    site: Site, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """They gather while the remote is away; what is listed at once has an end."""
+    monkeypatch.setattr(fences_module, "MOST_UNCLOSED", 2)
+    grants = [site.holding(scope) for scope in "abcde"]
+    if where != "here":
+        for grant in grants[:3]:
+            site.lessor.fences.announce(grant.holder, remote="away", oid="1" * 40)
+    for grant in grants:
+        site.lessor.leases.release(grant.holder, reason="done")
+    last = site.holding("f")
+    assert site.fences() == [last.lease]
+    site.lessor.leases.release(last.holder, reason="done")
+    assert close_ended(site.lessor, site.clone, site.yard.repository.id)
+    assert site.fences() == []

@@ -53,6 +53,7 @@ def make_ready(lessor: Lessor, cwd: Path, holder: Holder) -> FenceRef | None:
     else:
         open_fence(cwd, remote, fence_ref(lease.id), fence.oid, closing=refs)
     lessor.fences.closed(list(closing), remote=remote)
+    _close_all(lessor, cwd, lease.repository, remote)
     return _opened(lessor, cwd, holder, fence)
 
 
@@ -62,22 +63,26 @@ def close_ended(lessor: Lessor, cwd: Path, repository: str) -> bool:
     Whoever ends a lease calls it. What can't be closed now the next claim closes.
     """
     remote = lessor.registry.repository(repository).fence_remote
-    unclosed = lessor.fences.unclosed(repository)
-    for place in sorted({fence.remote for fence in unclosed}):
-        closing = {f.lease: f.oid for f in unclosed if f.remote == place}
+    places = {fence.remote for fence in lessor.fences.unclosed(repository)}
+    for place in sorted(places | ({remote} if remote else set())):
         try:
-            close_fences(cwd, place, {fence_ref(over): [oid] for over, oid in closing.items()})
+            _close_all(lessor, cwd, repository, place)
         except GitError:
             if place == remote:
                 return False
             continue  # fenced there once: nobody waits for it
-        lessor.fences.closed(list(closing), remote=place)
     return True
 
 
+def _close_all(lessor: Lessor, cwd: Path, repository: str, remote: str) -> None:
+    """Close the references of all leases that have ended; more than are listed at once, too."""
+    while closing := _ended(lessor, repository, remote):
+        close_fences(cwd, remote, {fence_ref(over): [oid] for over, oid in closing.items()})
+        lessor.fences.closed(list(closing), remote=remote)
+
+
 def _ended(lessor: Lessor, repository: str, remote: str) -> dict[str, str]:
-    unclosed = lessor.fences.unclosed(repository)
-    return {fence.lease: fence.oid for fence in unclosed if fence.remote == remote}
+    return {fence.lease: fence.oid for fence in lessor.fences.unclosed(repository, remote=remote)}
 
 
 def _opened(lessor: Lessor, cwd: Path, holder: Holder, fence: FenceRef) -> FenceRef:

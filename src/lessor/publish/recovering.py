@@ -9,6 +9,7 @@ that nothing there would refuse it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from lessor.errors import (
@@ -41,7 +42,7 @@ def recover(lessor: Lessor, cwd: Path, repository: str) -> list[Intent]:
     """
     settled = []
     silent: set[str] = set()
-    for intent in lessor.intents.unsettled(repository):
+    for intent in _in_doubt(lessor, repository):
         if intent.publish.remote in silent:
             continue
         try:
@@ -52,6 +53,14 @@ def recover(lessor: Lessor, cwd: Path, repository: str) -> list[Intent]:
         except (GitError, TransitionRefusedError):
             continue
     return settled
+
+
+def _in_doubt(lessor: Lessor, repository: str) -> Iterator[Intent]:
+    """All of them: those that stay so don't keep later ones from being listed."""
+    after = 0
+    while some := lessor.intents.unsettled(repository, after=after):
+        yield from some
+        after = some[-1].id
 
 
 def recover_one(

@@ -105,10 +105,18 @@ class Fences:
         rows = self._store.read("fence_ref", lease_id=self._naming.lease_row(lease), remote=remote)
         return self._record(FenceRefRow._make(rows[0])) if rows else None
 
-    def unclosed(self, repository: str) -> list[FenceRef]:
-        """What remotes may still have of leases that have ended, oldest first."""
-        row = self._naming.repository_row(repository)
-        rows = self._store.read("unclosed_fence_refs", repository_id=row, most=MOST_UNCLOSED)
+    def unclosed(self, repository: str, *, remote: str = "") -> list[FenceRef]:
+        """What remotes may still have of leases that have ended, oldest first; no more than some.
+
+        Args:
+            remote: only what this one has; else all of them.
+        """
+        rows = self._store.read(
+            "unclosed_fence_refs",
+            repository_id=self._naming.repository_row(repository),
+            remote=remote,
+            most=MOST_UNCLOSED,
+        )
         return [self._record(FenceRefRow._make(found)) for found in rows]
 
     def closed(self, leases: Sequence[str], *, remote: str) -> None:

@@ -160,10 +160,17 @@ class Intents:
         self._store.write(rule)
         self._changed()
 
-    def unsettled(self, repository: str) -> list[Intent]:
-        """The pushes of ended leases that nobody knows the outcome of, oldest first."""
+    def unsettled(self, repository: str, *, after: int = 0) -> list[Intent]:
+        """The pushes of ended leases that nobody knows the outcome of, oldest first; no more than some.
+
+        Args:
+            after: the number of the last one that was listed before.
+        """
+        check_count(after, "number of an intent", low=0, high=2**62)
         row = self._naming.repository_row(repository)
-        rows = self._store.read("unsettled_intents", repository_id=row, most=MOST_UNSETTLED)
+        rows = self._store.read(
+            "unsettled_intents", repository_id=row, after=after, most=MOST_UNSETTLED
+        )
         return [self._record(IntentRow._make(found)) for found in rows]
 
     def of_task(self, task: str) -> list[Intent]:

@@ -22,6 +22,7 @@ SELECT f.lease_id, f.remote, f.oid, f.state FROM fence_ref AS f WHERE f.lease_id
 SELECT f.lease_id, f.remote, f.oid, f.state
 FROM fence_ref AS f JOIN lease AS l ON l.id = f.lease_id
 WHERE f.repository_id = :repository_id AND f.state <> 'closed' AND l.ended_ms IS NOT NULL
+  AND (:remote = '' OR f.remote = :remote)
 ORDER BY f.lease_id
 LIMIT :most
 
@@ -59,7 +60,7 @@ ORDER BY i.id
 SELECT i.id, i.kind, i.repository_id, i.task_id, s.number, i.lease_id, i.epoch, i.target, i.facts, i.secret_hash,
   i.announced_ms, i.settled_ms, i.outcome, i.response, l.ended_ms, l.end_reason, l.expires_ms, :now AS now
 FROM intent AS i JOIN lease AS l ON l.id = i.lease_id JOIN submission AS s ON s.task_id = i.task_id
-WHERE i.repository_id = :repository_id AND i.settled_ms IS NULL AND l.ended_ms IS NOT NULL
+WHERE i.repository_id = :repository_id AND i.settled_ms IS NULL AND l.ended_ms IS NOT NULL AND i.id > :after
 ORDER BY i.id
 LIMIT :most
 
