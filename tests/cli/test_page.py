@@ -476,6 +476,17 @@ def test_why_of_held_paths_names_how_to_give_them_back(person: Person) -> None:
     assert lines[-1] == "next  lessor drop 1"
 
 
+def test_tasks_without_a_repository_are_claimed_and_never_run(outside: Person) -> None:
+    said = outside.ok("add", "one", "--repo", "none")
+    assert said.lines[-1] == "next  lessor claim --repo none"
+    page = outside.ok("--repo", "none").lines
+    assert page[0] == "tasks without a repository · 1 ready"
+    assert page[-1] == "next  lessor claim --repo none"
+    refused = outside.run("run", "--repo", "none", "--", "true")
+    assert (refused.code, "has no clone either" in refused.err) == (5, True)
+    assert outside.ok("claim", "--repo", "none").lines[0] == "#1 one"
+
+
 def test_an_agent_that_is_stopped_or_quiet_is_seen_on_the_page_in_show_and_in_why(
     person: Person,
 ) -> None:

@@ -10,6 +10,10 @@ from pathlib import Path
 import pytest
 from person import Person, git
 
+from lessor.cli.invocation import Invocation
+from lessor.cli.notes import LineReporter
+from lessor.runner.noting import Note, NoteKind
+
 
 def agent(folder: Path, text: str) -> str:
     """A program that is an agent."""
@@ -72,6 +76,24 @@ def test_a_task_that_could_not_begin_is_no_success(
     said = person.run("do", "Tax: a new rate", "--scope", "services/tax", "--", works)
     assert said.code == 75
     assert said.lines[-2].startswith("queued: waits for #1")
+
+
+def test_what_is_found_of_another_task_is_told_by_its_number(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    reporter = LineReporter(Invocation(), workers=1, alone=True, own="task_2")
+    for number in (1, 2):
+        reporter.note(
+            Note(
+                kind=NoteKind.SALVAGED,
+                number=number,
+                title="Left behind",
+                text="2 files saved",
+                task=f"task_{number}",
+            )
+        )
+    told = [line.split()[1:] for line in capsys.readouterr().out.splitlines()]
+    assert told == [["#1", "Left", "behind", "2", "files", "saved"], ["2", "files", "saved"]]
 
 
 def test_an_agent_that_is_not_there_leaves_no_task_behind(person: Person, shop: Path) -> None:

@@ -192,7 +192,8 @@ def _lines(
         lines.append([Piece("   starts  ", Tone.FAINT), f"not before {moment}"])
     holders = _holders(invocation, task)
     lines += holders
-    step = f"lessor why {task.number}" if holders else "lessor run"
+    begin = "lessor claim --repo none" if task.repository is None else "lessor run"
+    step = f"lessor why {task.number}" if holders else begin
     return [*lines, *next_lines([step])]
 
 

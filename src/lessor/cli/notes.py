@@ -75,12 +75,13 @@ _IN_FULL = frozenset(
 class LineReporter:
     """Shows notes; a terminal that was closed stops the lines and nothing else."""
 
-    def __init__(self, invocation: Invocation, *, workers: int, alone: bool) -> None:
+    def __init__(self, invocation: Invocation, *, workers: int, alone: bool, own: str = "") -> None:
         """Begin to count the time.
 
         Args:
             workers: of several, each line says whose it is.
             alone: there is one task only, which was named before.
+            own: its id; what is found of others is told with their numbers.
         """
         self._people = invocation.for_people
         self._columns = invocation.columns
@@ -88,6 +89,7 @@ class LineReporter:
         self._started = self._clock.boottime_ms()
         self._workers = workers
         self._alone = alone
+        self._own = own
         self._lock = threading.Lock()
 
     def note(self, note: Note) -> None:
@@ -117,7 +119,7 @@ class LineReporter:
     def _head(self, note: Note) -> str:
         seconds = (self._clock.boottime_ms() - self._started) // 1000
         head = f" {seconds // 60:>2}:{seconds % 60:02d}  "
-        if not note.number or self._alone:
+        if not note.number or (self._alone and note.task in {"", self._own or note.task}):
             return head
         head += pad(f"#{note.number} {shown(note.title)}", _TITLE) + "  "
         return head + (pad(shown(note.agent), _AGENT) + "  " if self._workers > 1 else "")

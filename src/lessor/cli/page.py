@@ -23,6 +23,7 @@ TITLE = 32
 MOST_LINES = 4
 REFRESH_MS = 1_000
 MOST_ROWS = 12
+_NOWHERE = "tasks without a repository"
 
 
 def show_page(invocation: Invocation, *, watch: bool) -> None:
@@ -68,11 +69,11 @@ def headlines(board: Board, width: int) -> list[Line]:
         (len(board.failed), "failed"),
     ]
     said = " · ".join(f"{number} {word}" for number, word in counts if number)
-    where = f" · {place(board)}"
-    head: Line = [Piece(board.name, Tone.STRONG), where]
+    name, where = (board.name, f" · {place(board)}") if board.name else (_NOWHERE, "")
+    head: Line = [Piece(name, Tone.STRONG), where]
     if not said:
         return [head]
-    if text_width(f"{board.name}{where} · {said}") <= width:
+    if text_width(f"{name}{where} · {said}") <= width:
         return [[*head, f" · {said}"]]
     return [head, [said]]
 
@@ -93,7 +94,8 @@ def next_steps(board: Board) -> list[str]:
     if not steps and board.failed:
         steps.append(f"lessor show {board.failed[0].number}")
     if len(steps) < 2 and board.ready and not board.running:  # noqa: PLR2004
-        steps.append("lessor run")
+        # Agents of a run work in a clone; what has none is claimed by whoever does it.
+        steps.append("lessor run" if board.name else "lessor claim --repo none")
     if not steps and board.waits:
         steps.append(f"lessor why {board.waits[0][0].number}")
     return steps or ['lessor add "…"']

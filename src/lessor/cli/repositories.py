@@ -56,9 +56,14 @@ class Standing:
 
     def checkout_or_refuse(self) -> Checkout:
         """The clone; NotARepositoryError where none is known here."""
+        if self.id is None:
+            raise NotARepositoryError(
+                "What has no repository has no clone either.",
+                next_step="Leave out `--repo none`, or name one: --repo PATH.",
+            )
         if self.checkout is None:
             raise NotARepositoryError(
-                f"No clone of {self.name or 'any repository'} is known on this machine.",
+                f"No clone of {self.name} is known on this machine.",
                 next_step="Run this inside of one, or name it: --repo PATH.",
             )
         return self.checkout

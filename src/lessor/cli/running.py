@@ -28,7 +28,9 @@ _WORDS = (BRIEF, PROMPT)
 def run_here(invocation: Invocation, options: RunOptions) -> tuple[int, Run]:
     """Run with `options` in the repository around; the exit code, and what became of the tasks."""
     alone = options.task is not None
-    reporter = LineReporter(invocation, workers=options.workers, alone=alone)
+    reporter = LineReporter(
+        invocation, workers=options.workers, alone=alone, own=options.task or ""
+    )
     desk = desk_for(invocation, options, reporter)
     stopping = Stopping(
         on_drain=lambda: desk.note(
