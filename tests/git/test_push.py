@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import lessor.git.push as push_module
 from lessor.errors import GitError, RemoteUnreachableError
+from lessor.git.fence import close_fence
 from lessor.git.push import Fate, RefChange, push, remote_tips, tips_below
 
 FENCE = "refs/lessor/fence/lease_a"
@@ -339,3 +341,37 @@ def test_a_protocol_that_this_machine_forbids_is_reached_by_no_push_and_no_quest
     with pytest.raises(RemoteUnreachableError, match="not allowed"):
         push(main, "origin", [change(WORK, None, commits[0])])
     assert tip(git, bare, WORK) == ""
+
+
+@pytest.fixture
+def locked(bare: Path) -> Path:
+    """Another push's lock on the branch; that one ends once a second push has come as far."""
+    lock = bare / f"{WORK}.lock"
+    lock.touch()
+    hook = bare / "hooks" / "pre-receive"
+    hook.write_text(f"#!/bin/sh\n[ ! -e came ] || rm -f '{lock}'\n: > came\n")
+    hook.chmod(0o755)
+    return lock
+
+
+def test_a_push_waits_for_another_one_that_keeps_the_branch_locked(
+    main: Path, bare: Path, commits, git, locked: Path
+) -> None:
+    """It may be a late one, which is going to fail: that refuses no live holder."""
+    assert both(main, (None, commits[0]), (None, commits[0])) == [Fate.MOVED] * 2
+    assert tip(git, bare, WORK) == commits[0]
+    assert not locked.exists()
+
+
+def test_a_lock_that_stays_is_told_as_one_and_no_fence_is_said_to_have_another_value(
+    main: Path, bare: Path, commits, git, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(push_module, "LOCK_PATIENCE_MS", 0)
+    both(main, (None, commits[0]), (None, commits[0]))
+    (bare / f"{FENCE}.lock").touch()
+    pushed = push(main, "origin", [change(FENCE, commits[0], None)])
+    assert pushed.locked
+    with pytest.raises(RemoteUnreachableError, match="locked"):
+        close_fence(main, "origin", FENCE, [commits[0]])
+    (bare / f"{FENCE}.lock").unlink()
+    assert close_fence(main, "origin", FENCE, [commits[0]]) == commits[0]

@@ -199,9 +199,12 @@ def _judge_fences(
         if move.ref.startswith(FENCES):
             lease = move.ref.removeprefix(FENCES)
             made.add(lease)
-            # What comes after it is a mark, by which others prove that there is none any more.
-            if move.new == GONE:
-                first.setdefault(lease, move.done_ms)
+            if lease in first:
+                # What comes after it is a mark, by which others prove that there is none any more:
+                # it was gone by then, also where whoever deleted it stood still before it said so.
+                first[lease] = min(first[lease], move.locked_ms)
+            elif move.new == GONE:
+                first[lease] = move.done_ms
     for lease in made & following.keys():
         if first.get(lease, LATEST) > following[lease].at_ms:
             figures.faults.append(

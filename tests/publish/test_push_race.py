@@ -107,6 +107,17 @@ def test_a_lease_that_is_handed_on_before_the_last_one_is_fenced_off_is_found(
     assert bool(judged(*moves, fenced=True).faults) is (closed_ms != 150)
 
 
+@pytest.mark.parametrize("marked_ms", [180, 350])
+def test_a_fence_is_off_once_the_next_one_had_its_lock_however_late_the_deletion_was_told(
+    marked_ms: int,
+) -> None:
+    """Whoever deleted it stood still before it had said so; another one found that it was gone."""
+    ref = fence_ref("lease_a")
+    deletion = Moved(ref=ref, old="f1", new=GONE, locked_ms=150, done_ms=300)
+    moves = [move("f1", 20, ref=ref, old=GONE), deletion, move("mark", marked_ms, ref=ref)]
+    assert bool(judged(*moves, fenced=True).faults) is (marked_ms == 350)
+
+
 def test_a_transaction_that_was_aborted_moved_nothing() -> None:
     log = "\n".join(
         [

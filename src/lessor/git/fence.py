@@ -148,7 +148,15 @@ def _likeliest(closing: Mapping[str, Sequence[str]]) -> list[RefChange]:
 
 def _swap(cwd: Path, remote: str, ref: str, *, expected: str | None, new: str | None) -> Fate:
     change = RefChange(ref=ref, expected=expected, new=new)
-    fate = push(cwd, remote, [change], atomic=False, timeout_s=ASK_TIMEOUT_S).fate(ref)
+    pushed = push(cwd, remote, [change], atomic=False, timeout_s=ASK_TIMEOUT_S)
+    if pushed.locked:
+        raise RemoteUnreachableError(
+            f"Another push keeps {ref} locked at {remote}.",
+            next_step=f"Try again. If none runs there any more, remove {ref}.lock there.",
+            ref=ref,
+            remote=remote,
+        )
+    fate = pushed.fate(ref)
     if fate in {Fate.REFUSED, Fate.UNKNOWN}:
         raise _refusal(remote, ref, fate)
     return fate

@@ -9,16 +9,21 @@ moves all the same.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from lessor.clock import SystemClock
 from lessor.errors import GitError, RemoteUnreachableError
 from lessor.git.command import CHECKOUT_TIMEOUT_S, GitResult, failure, hide_credentials, run_git
 from lessor.git.reaching import push_places, pushed_to, way_to_hosts
 
 ASK_TIMEOUT_S = 60.0
+LOCK_PATIENCE_MS = 10_000
+"""How long another push is waited for that keeps a reference locked at the remote: git waits 0.1 s."""
+_LOOK_MS = 100
 MOST_SAID = 40
 
 PUSH = "LESSOR_PUSH"
@@ -46,6 +51,8 @@ _ASKED_BY_PERSON: Mapping[str, str] = {
     "--signed push": "push.gpgSign",
     "push options": "push.pushOption",
 }
+# Of a lock that another git holds, or left as it died; not of a value that isn't the expected one.
+_LOCK = re.compile(r"cannot lock ref '[^']*': Unable to create '.*\.lock': File exists")
 _MOVED = frozenset(" +-*")
 _SAME = "="
 
@@ -77,11 +84,13 @@ class Pushed:
         fates: one for each reference that was asked for.
         said: the remote's and git's own words, a line each, credentials left out; data.
         told: whether the remote was told the push option; False where it takes none.
+        locked: nothing moved, as another git at the remote keeps one of them locked.
     """
 
     fates: Mapping[str, Fate]
     said: tuple[str, ...] = ()
     told: bool = False
+    locked: bool = False
 
     def fate(self, ref: str) -> Fate:
         """What became of `ref`."""
@@ -127,8 +136,15 @@ def push(
         args, cwd=cwd, remote=remote, option=option, hooks=hooks, timeout_s=timeout_s, told=told
     )
     told = told and bool(option)
-    if told and result is not None and _lacks(result, _NO_OPTIONS):
-        told = False
+    clock = SystemClock()
+    until_ms = clock.boottime_ms() + LOCK_PATIENCE_MS
+    while result is not None:
+        if told and _lacks(result, _NO_OPTIONS):
+            told = False
+        elif _is_locked(result) and clock.boottime_ms() < until_ms:
+            clock.wait(_LOOK_MS)
+        else:
+            break
         # Git runs pre-push before it finds out: it has run, and let this very push go.
         result = _send(
             args,
@@ -137,7 +153,7 @@ def push(
             option=option,
             hooks=False,
             timeout_s=timeout_s,
-            told=False,
+            told=told,
         )
     if result is None:
         return Pushed(fates={change.ref: Fate.UNKNOWN for change in changes})
@@ -148,6 +164,7 @@ def push(
         fates={change.ref: found.get(change.ref, Fate.UNKNOWN) for change in changes},
         said=_said(result),
         told=told,
+        locked=_is_locked(result),
     )
 
 
@@ -315,6 +332,11 @@ def _fate(flag: str, summary: str) -> Fate:
         return Fate.UNKNOWN
     stale = ("stale info", "cannot lock ref", "failed to update ref", "incorrect old value")
     return Fate.STALE if any(words in summary for words in stale) else Fate.REFUSED
+
+
+def _is_locked(result: GitResult) -> bool:
+    moved = Fate.MOVED in _fates(result).values()
+    return not moved and _LOCK.search(result.err.decode(errors="replace")) is not None
 
 
 def _last_words(result: GitResult) -> list[str]:
