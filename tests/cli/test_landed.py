@@ -112,10 +112,11 @@ def test_a_remote_that_doesnt_answer_leaves_what_is_pushed_unknown(
 ) -> None:
     number = finished("Round totals", {"services/billing/total.py": "2\n"})
     origin.rename(origin.with_name("away"))
-    line, note = person.ok("landed", number).lines
+    line, *notes = person.ok("landed", number).lines
     assert "open with 1 commit" in line
     assert "pushed" not in line
-    assert "origin didn't say what is pushed" in note
+    assert "origin didn't say what is pushed" in " ".join(notes)
+    assert all(len(note) <= 80 for note in notes)
     assert person.ok("landed", number, "-o", "json").json[0]["pushed"] == "unknown"
 
 

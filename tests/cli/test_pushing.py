@@ -176,6 +176,7 @@ def test_without_the_remote_nothing_is_claimed_or_held(
         said = person.run(*args)
         assert said.code == 75
         assert "can't be reached" in said.err
+        assert "lessor repo fence hub --unfenced" in said.err
     assert person.ok("list", "--leases", "-o", "json").json == []
     away.rename(origin)
     person.ok("hold", "services")

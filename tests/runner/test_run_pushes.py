@@ -107,7 +107,9 @@ def test_while_the_remote_is_away_no_agent_starts_and_no_attempt_is_spent(shop, 
     task = shop.add(max_attempts=1)
     started = shop.start(plan=PUSHING)
     shop.await_note(NoteKind.HELD)
-    assert "no lease" in shop.notes.texts(NoteKind.HELD)[0]
+    assert shop.notes.texts(NoteKind.HELD)[0].startswith(
+        "no lease yet, asked again every 5 s for 2 m: "
+    )
     assert not shop.started_notes()
     away.rename(origin)
     started.thread.join(60)

@@ -12,7 +12,7 @@ from lessor.cli.finding import find_task
 from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, pass_invocation
 from lessor.cli.output import Record
-from lessor.cli.text import Line, Piece, Tone, row, table
+from lessor.cli.text import Line, Piece, Tone, row, shown, table, wrap
 from lessor.errors import GitError
 from lessor.git.advertised import Advertised, ask_remote, remote_name
 from lessor.git.landed import Asked, Landed, Landing, Pushed, what_landed
@@ -23,6 +23,7 @@ from lessor.model.task import Task
 _TASK = re.compile(r"#?\d{1,15}|task_\w+")
 _PAGE = 1_000
 _SHORT = 7
+_NOTE = "note  "
 _GOOD = frozenset({Landed.MERGED, Landed.SQUASHED, Landed.REBASED})
 _BAD = frozenset({Landed.CONFLICTING, Landed.REVERTED, Landed.MISSING})
 
@@ -210,7 +211,13 @@ def _lines(
         for one, landing in zip(wanted, found, strict=True)
     ]
     lines = table(rows, columns=invocation.columns)
-    return [*lines, *([Piece(f"note  {note}", Tone.FAINT)] for note in notes if note)]
+    for note in filter(None, notes):
+        parts = wrap(shown(note), invocation.columns - len(_NOTE))
+        lines += [
+            [Piece(f"{_NOTE if n == 0 else ' ' * len(_NOTE)}{part}", Tone.FAINT)]
+            for n, part in enumerate(parts)
+        ]
+    return lines
 
 
 def _tone(verdict: Landed) -> Tone:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -99,8 +100,9 @@ def _fence(
         for grant in grants:
             with suppress(LessorError):
                 give_back(grant, refused.message)
+        remote = shlex.quote(str(refused.facts.get("remote", "REMOTE")))
         refused.next_step = (
-            f"{refused.next_step} To work without it meanwhile: lessor repo fence REMOTE --unfenced."
+            f"{refused.next_step} To work without it meanwhile: lessor repo fence {remote} --unfenced."
             if isinstance(refused, RemoteUnreachableError)
             else refused.next_step
         )

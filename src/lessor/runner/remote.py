@@ -26,7 +26,7 @@ from lessor.publish.recovering import recover
 from lessor.runner.desk import Desk
 from lessor.runner.judging import Judgement
 from lessor.runner.noting import NoteKind, Tell
-from lessor.runner.words import last_line
+from lessor.runner.words import last_line, span_text
 
 AWAY_MS = 2 * MINUTE
 """How long a slot with nothing to do waits for a fenced remote that doesn't answer."""
@@ -61,7 +61,8 @@ class Remote:
 
     def went_away(self, silent: RemoteUnreachableError) -> None:
         """Note that a lease couldn't be made ready."""
-        self._desk.note(NoteKind.HELD, f"no lease: {silent.message}")
+        again = f"asked again every {span_text(ASK_AGAIN_MS)} for {span_text(AWAY_MS)}"
+        self._desk.note(NoteKind.HELD, f"no lease yet, {again}: {silent.message}")
         self._away = silent
         self._since_ms = self._asked_ms = self._desk.clock.boottime_ms()
 
