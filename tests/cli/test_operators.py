@@ -121,6 +121,18 @@ def test_a_restored_store_hands_nothing_out_twice(person: Person, tmp_path: Path
     assert names(person.ok("list", "-o", "json").json) == ["d", "b", "a"]
 
 
+def test_a_restore_where_no_store_was_says_so_and_names_it_by_its_path(
+    person: Person, tmp_path: Path
+) -> None:
+    person.add("a")
+    person.ok("backup", tmp_path / "a copy.db")
+    new = tmp_path / "new.db"
+    said = person.ok("restore", tmp_path / "a copy.db", "--store", f"sqlite:///{new}")
+    assert said.lines[0] == f"restored  1 task into {new}"
+    assert said.lines[1] == "   there was no store: numbers go on behind a gap"
+    assert person.run("restore", tmp_path / "a copy.db", "--store", "redis://x").code == 2
+
+
 def test_restoring_the_same_backup_twice_still_goes_forward(person: Person, tmp_path: Path) -> None:
     person.add("a", "--scope", "web")
     person.ok("backup", tmp_path / "copy.db")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -68,8 +69,15 @@ def restore(invocation: Invocation, *, file: Path | None, new_term: bool) -> Non
 
 
 def _store_file(invocation: Invocation) -> Path:
-    _, _, rest = invocation.settings.store_url.rpartition("://")
-    return Path(rest).expanduser().absolute()
+    from lessor.connect import sqlite_file
+    from lessor.errors import InvalidError
+
+    file = sqlite_file(invocation.settings.store_url)
+    if file is None:
+        raise InvalidError(
+            "The store that is named is no file.", next_step="Name one: --store sqlite:///path."
+        )
+    return file
 
 
 def _refuse_postgres(invocation: Invocation, verb: str, line: str) -> None:
@@ -102,7 +110,7 @@ def _backup_lines(file: Path, size: int) -> list[Line]:
 
     return [
         [f"{file}  {size // 1024} KiB, readable by you alone"],
-        *next_lines([f"lessor restore {file}"]),
+        *next_lines([f"lessor restore {shlex.quote(str(file))}"]),
     ]
 
 
@@ -110,10 +118,13 @@ def _restore_lines(target: Path, kept: Path | None, tasks: int, *, continued: bo
     from lessor.cli.phrases import next_lines
     from lessor.cli.text import Piece, Tone
 
-    lines: list[Line] = [[Piece("restored", Tone.GOOD), f"  {tasks} tasks into {target}"]]
+    lines: list[Line] = [
+        [Piece("restored", Tone.GOOD), f"  {tasks} task{'s' if tasks != 1 else ''} into {target}"]
+    ]
     if kept is not None:
         lines.append([f"   the store that was there: {kept}"])
     if not continued:
-        lines.append(["   it couldn't be read: numbers go on behind a gap"])
+        why = "there was no store" if kept is None else "it couldn't be read"
+        lines.append([f"   {why}: numbers go on behind a gap"])
     lines.append(["   every grant of the backup is over; nothing is handed out twice"])
     return [*lines, *next_lines(["lessor doctor"])]
