@@ -198,6 +198,21 @@ def test_what_a_filter_takes_out_of_a_file_holds_work(look, worktree: Path, main
     assert look().verdict is Verdict.KEPT
 
 
+def test_what_git_takes_out_of_a_keyword_holds_work(look, worktree: Path, git: Git):
+    (worktree / ".gitattributes").write_text("*.py ident\n")
+    (worktree / "a.py").write_text("# $Id$\n")
+    (worktree / "b.py").write_text("# $Id$\n")
+    git(worktree, "add", ".")
+    git(worktree, "commit", "-q", "-m", "keywords")
+    assert look().verdict is Verdict.KEPT
+    (worktree / "b.py").write_text(f"# $Id: {'1' * 40} $\n")  # of what was checked out before
+    (worktree / "a.py").write_text("# $Id: notes $\n")
+    git(worktree, "add", ".")
+    assert git(worktree, "status", "--short") == ""
+    found = look()
+    assert (found.verdict, found.dirty) == (Verdict.HOLDS_WORK, ("a.py",))
+
+
 def test_a_filter_that_fails_leaves_it_unknown(look, worktree: Path, main: Path, git: Git):
     strip_outputs(main, git)
     (worktree / "a.nb").write_text("code\n")

@@ -309,7 +309,8 @@ def _finish(
         _stop(process)
         raise GitError(
             f"git {_verb(args)} took longer than {timeout_s:g} s and was stopped.",
-            next_step="Look for a full disk or a slow file system, then try again.",
+            next_step="Look for a full disk, a slow file system, or a filter that waits "
+            "(git config --get-regexp filter), then try again.",
             command=_verb(args),
         ) from late
     except BaseException:

@@ -1,9 +1,10 @@
-"""Edits that `git status` doesn't tell: hidden in the index, taken out by a filter, of a mode alone."""
+"""Edits that `git status` doesn't tell: hidden in the index, taken out by git, of a mode alone."""
 
 from __future__ import annotations
 
 import filecmp
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Mapping
@@ -21,6 +22,7 @@ _SETTINGS = r"^(core\.filemode|filter\..*\.(clean|process))$"
 _FILTER = "filter."
 # What it puts into a commit names every byte of the file, and it keeps those.
 _LOSSLESS = "lfs"
+_EXPANDED = re.compile(rb"\$Id: (?:[0-9a-f]{40}|[0-9a-f]{64}) \$")
 _BY_EXECUTE = stat.S_IXUSR
 
 
@@ -28,7 +30,7 @@ def unseen_edits(layout: Layout, index: Index, status: Status) -> tuple[str, ...
     """The tracked paths that hold what no commit would, though git calls them unchanged.
 
     Beside the hidden ones these are files of which a filter takes something out (the outputs of a
-    notebook), and modes where `core.fileMode` is off and the file system keeps them all the same.
+    notebook) or git itself (what stands in `$Id$`), and modes where `core.fileMode` is off and the file system keeps them all the same.
 
     Raises:
         GitError: A file can't be read, or a filter fails.
@@ -37,12 +39,13 @@ def unseen_edits(layout: Layout, index: Index, status: Status) -> tuple[str, ...
     edited = set(hidden_edits(layout, index))
     filters, keeps_modes = _configured(layout)
     told = {change.path for change in status.changed}
-    if filters or keeps_modes:
+    keywords = _with_keywords(layout)
+    if filters or keywords or keeps_modes:
         modes = {path: mode for path, mode in _tracked(layout).items() if path not in told}
         if keeps_modes:
             edited |= {path for path, mode in modes.items() if _differs(layout, path, mode)}
-        if filters:
-            edited |= _filtered(layout, modes.keys(), filters)
+        if filters or keywords:
+            edited |= _filtered(layout, modes.keys(), filters, keywords)
     return tuple(sorted(edited))
 
 
@@ -77,14 +80,26 @@ def _differs(layout: Layout, path: str, mode: str) -> bool:
     return now not in {None, LINK, GITLINK} and (now == EXECUTABLE) != (mode == EXECUTABLE)
 
 
-def _filtered(layout: Layout, paths: AbstractSet[str], filters: AbstractSet[str]) -> set[str]:
+def _with_keywords(layout: Layout) -> AbstractSet[str]:
+    """The paths of which git takes out what stands in `$Id: …$`."""
+    asked = ["ls-files", "-z", "--", ":(attr:ident)"]
+    return set(layout.git(asked, env={"GIT_LITERAL_PATHSPECS": "0"}).records)
+
+
+def _filtered(
+    layout: Layout,
+    paths: AbstractSet[str],
+    filters: AbstractSet[str],
+    keywords: AbstractSet[str],
+) -> set[str]:
     """The paths whose file isn't what git would make of the index's."""
     asked = b"".join(os.fsencode(path) + b"\0" for path in paths)
     said = layout.git(["check-attr", "-z", "--stdin", "filter"], input=asked).records
     chosen = [
         path
         for path, value in zip(said[::3], said[2::3], strict=True)
-        if value in filters and mode_of(layout.path, path) not in {None, LINK, GITLINK}
+        if (value in filters or path in keywords)
+        and mode_of(layout.path, path) not in {None, LINK, GITLINK}
     ]
     if not chosen:
         return set()
@@ -97,5 +112,16 @@ def _filtered(layout: Layout, paths: AbstractSet[str], filters: AbstractSet[str]
         return {
             path
             for path in chosen
-            if not filecmp.cmp(layout.path / path, Path(scratch, path), shallow=False)
+            if not _is_same(layout.path / path, Path(scratch, path), keyword=path in keywords)
         }
+
+
+def _is_same(file: Path, made: Path, *, keyword: bool) -> bool:
+    """Whether a file is what git would make; the id of an earlier content is git's own word, too."""
+    if filecmp.cmp(file, made, shallow=False):
+        return True
+    return keyword and _without_ids(file) == _without_ids(made)
+
+
+def _without_ids(file: Path) -> bytes:
+    return _EXPANDED.sub(b"$Id$", file.read_bytes())
