@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from run_rig import ADD, git
 
+from lessor.git.inspection import Verdict
+from lessor.git.worktree import list_worktrees
+from lessor.runner.cleaning import Fate, clean
 from lessor.runner.noting import NoteKind
 
 COMMIT = "echo work > work.txt; git add -A; git commit -qm work"
@@ -65,3 +70,32 @@ def test_after_an_answer_the_next_epoch_goes_on_with_the_commits(shop):
     assert shop.run(ADD) == 0
     assert shop.shown(task, "work.txt") == "work"
     assert shop.shown(task, "1.txt") == "work"
+
+
+def test_a_worktree_whose_disk_was_away_is_still_on_record_when_it_is_back(shop):
+    task = shop.add()
+    assert shop.run('echo half > half.log; echo "Which?" > "$LESSOR_OUTBOX/question"') == 8
+    (first,) = shop.lessor.workspaces.of_task(task)
+    disk, away = shop.state / "worktrees", shop.directory / "unmounted"
+    disk.rename(away)
+    shop.lessor.tasks.answer(task, "that one", actor="dana")
+    assert shop.run(ADD) == 0
+    assert shop.lessor.workspaces.get(first.id).state == "dirty"
+    assert any("isn't mounted" in said for said in shop.notes.texts(NoteKind.KEPT))
+    back = Path(first.path)
+    back.parent.mkdir(parents=True, exist_ok=True)
+    (away / back.parent.name / back.name).rename(back)
+    (outcome,) = [one for one in clean(shop.desk()).outcomes if one.look.path == back]
+    assert (outcome.fate, outcome.look.verdict) == (Fate.STAYS, Verdict.HOLDS_WORK)
+    assert (back / "half.log").read_text() == "half\n"
+
+
+def test_the_entry_of_a_worktree_that_was_deleted_goes_with_the_next_cleaning(shop):
+    task = shop.add()
+    assert shop.run(f"{COMMIT}; {REMOVE['rm']}") == 8
+    (first,) = shop.lessor.workspaces.of_task(task, gone=True)
+    shop.lessor.tasks.answer(task, "go on", actor="dana")
+    assert shop.run(ADD) == 0
+    clean(shop.desk())
+    assert shop.lessor.workspaces.get(first.id).state == "gone"
+    assert Path(first.path) not in [entry.path for entry in list_worktrees(shop.repo)]

@@ -321,7 +321,7 @@ class Workplace:
     def _cut_loose(self, old: Workspace, *, kept: bool) -> None:
         path = Path(old.path)
         if not path.is_dir():
-            move(self._desk, old, WorkspaceState.GONE, why="the directory is gone")
+            self._let_be(old, path)
             return
         try:
             self._detach(path)
@@ -333,6 +333,18 @@ class Workplace:
             if kept:
                 why = "its process isn't proved gone"
                 move(self._desk, old, WorkspaceState.SALVAGED, why=why)
+
+    def _let_be(self, old: Workspace, path: Path) -> None:
+        """Close the record of a worktree that nothing is left of.
+
+        Where git still knows it, it may come back; whoever cleans asks about it then.
+        """
+        place = path.parent.resolve() / path.name  # as git has it
+        if all(entry.path != place for entry in list_worktrees(self._desk.repo)):
+            move(self._desk, old, WorkspaceState.GONE, why="the directory is gone")
+            return
+        why = "it was deleted, or its disk isn't mounted"
+        self._tell(NoteKind.KEPT, f"{path} isn't there, and stays on record: {why}")
 
     def _detach(self, path: Path) -> None:
         try:
