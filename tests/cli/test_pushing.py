@@ -253,7 +253,7 @@ def test_a_claim_that_waits_finds_out_about_a_push_that_dies_meanwhile(
     """The lease is still live when the wait begins, or nobody has ended it yet."""
     person.ok("repo", "fence", "hub")
     number = str(person.add("work")["number"])
-    grant = person.claim("--task", number, "--ttl", "5s")
+    grant = person.claim("--task", number, "--ttl", "10s")
     git(shop, "checkout", "-q", "-B", grant["branch"])
     hook = origin / "hooks" / "reference-transaction"
     hook.write_text(

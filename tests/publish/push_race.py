@@ -39,6 +39,8 @@ WAYS = (FENCES, HOOKS)
 PLAYERS = 6
 TASKS = 3
 TTL_MS = 1_200
+PUSHES_A_LEASE = 8
+"""How long a lease is at least, in pushes: where a push takes long, holders still get one done."""
 MOST_STOPPED = 2
 MOST_ATTEMPTS = 1_000
 _BRANCHES = "ai/push-race-"
@@ -68,6 +70,7 @@ def race(folder: Path, way: str, *, pushes: int, seed: int, seconds: float) -> F
     elif way == HOOKS:
         _install(bare, store, repository)
     (folder / "journals").mkdir()
+    ttl_ms = max(TTL_MS, PUSHES_A_LEASE * _pace_ms(folder, bare))
     players = [
         _start(
             Orders(
@@ -80,7 +83,7 @@ def race(folder: Path, way: str, *, pushes: int, seed: int, seconds: float) -> F
                 tasks=tasks,
                 pushes=-(-pushes // PLAYERS),
                 until_ms=now_ms() + int(seconds * 1_000),
-                ttl_ms=TTL_MS,
+                ttl_ms=ttl_ms,
                 hooked=way == HOOKS,
                 hasty=way not in WAYS,
             ),
@@ -89,9 +92,8 @@ def race(folder: Path, way: str, *, pushes: int, seed: int, seconds: float) -> F
         for number in range(PLAYERS)
     ]
     try:
-        _disturb(
-            players, Random(seed), words=("push", "receive-pack") if way == FENCES else ("push",)
-        )
+        words = ("push", "receive-pack") if way == FENCES else ("push",)
+        _disturb(players, Random(seed), words=words, ttl_ms=ttl_ms)
     finally:
         for player in players:
             player.kill()
@@ -147,6 +149,17 @@ def _make_remote(folder: Path, bare: Path) -> None:
         place.chmod(0o755)
 
 
+def _pace_ms(folder: Path, bare: Path) -> int:
+    """How long as many pushes take as there are players, at once, here and now; one of them."""
+    clone, began = _make_clone(folder, bare, PLAYERS), now_ms()
+    pushes = [
+        subprocess.Popen(["git", "push", "-q", "origin", f"main:refs/pace/{n}"], cwd=clone)
+        for n in range(PLAYERS)
+    ]
+    assert not any(push.wait() for push in pushes)
+    return now_ms() - began
+
+
 def _make_clone(folder: Path, bare: Path, number: int) -> Path:
     """A player's clone, which finds every object that the remote has."""
     clone = folder / f"clone-{number}"
@@ -188,7 +201,11 @@ def _start(orders: Orders, folder: Path) -> subprocess.Popen[bytes]:
 
 
 def _disturb(
-    players: Sequence[subprocess.Popen[bytes]], chance: Random, *, words: Sequence[str]
+    players: Sequence[subprocess.Popen[bytes]],
+    chance: Random,
+    *,
+    words: Sequence[str],
+    ttl_ms: int,
 ) -> None:
     """Stop some git process now and then, and let it go on later, until the players are done."""
     stopped: list[tuple[int, ProcessRow]] = []
@@ -200,7 +217,7 @@ def _disturb(
         if pushing and len(stopped) < MOST_STOPPED:
             row = chance.choice(pushing)
             if send_signal(row, signal.SIGSTOP):
-                stopped.append((now_ms() + int(chance.uniform(0.2, 1.5) * TTL_MS), row))
+                stopped.append((now_ms() + int(chance.uniform(0.2, 1.5) * ttl_ms), row))
         for until, row in [*stopped]:
             if now_ms() >= until:
                 send_signal(row, signal.SIGCONT)

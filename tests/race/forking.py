@@ -13,6 +13,7 @@ from typing import Self
 from lessor.clock import SystemClock
 
 PROGRAM = Path(__file__).with_name("writer.py")
+LONGEST_MS = 60_000
 
 
 class Host:
@@ -40,14 +41,24 @@ class Host:
         self._process.stdin.flush()
         return int(self._hear())
 
+    def await_call(self, journal: Path) -> None:
+        """Wait until the writer has sent its first call, however slow the machine is."""
+        clock = SystemClock()
+        until = clock.boottime_ms() + LONGEST_MS
+        while not (journal.exists() and journal.read_bytes().count(b"\n") > 1):
+            assert clock.boottime_ms() < until, "the writer never began"
+            clock.wait(1)
+
     def end_one(self, pid: int) -> None:
         """Kill the writer that was begun last."""
         os.kill(pid, signal.SIGKILL)
         assert self._hear() == "gone"
 
-    def kill_one(self, url: str, journal: Path, *, after_ms: int) -> None:
-        """Let a writer begin, and kill it."""
+    def kill_one(self, url: str, journal: Path, *, after_ms: int, at_work: bool = False) -> None:
+        """Let a writer begin, and kill it; not before its first call where it is to be at work."""
         pid = self.begin_one(url, journal)
+        if at_work:
+            self.await_call(journal)
         SystemClock().wait(after_ms)
         self.end_one(pid)
 

@@ -134,6 +134,7 @@ def test_no_crash_of_a_hasty_server_loses_what_a_writer_was_told(
         with Host() as host:
             for number in range(CRASHES):
                 writer = host.begin_one(store.url, journals / f"{number:03}")
+                host.await_call(journals / f"{number:03}")
                 SystemClock().wait(rng.randrange(100, LATEST_MS))
                 kill_server(hasty)
                 host.end_one(writer)
