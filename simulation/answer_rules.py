@@ -9,7 +9,7 @@ from lessor.service.deciding import Decided
 from lessor.service.naming import Naming
 from simulation.ground import clash
 from simulation.judging import Answer, names
-from simulation.tables import Row, Tables
+from simulation.tables import Change, Row, Tables
 
 _HOLDERS = frozenset({"renew", "complete", "fail", "release", "ask", "widen", "admit"})
 _EVIDENCE = frozenset({"late_result", "event", "meta"})
@@ -74,7 +74,8 @@ def what_is_told_as_ended_is_on_record(answer: Answer) -> Iterator[str]:
 
 def what_is_told_as_decided_is_on_record(answer: Answer) -> Iterator[str]:
     """Who is told what became of a task by a decision finds it there."""
-    if answer.doing.interrupted or not answer.doing.wrote:
+    # One that is repeated is told what was told before, whatever became of the task since.
+    if answer.doing.interrupted or all(_is_evidence(*one) for one in _written(answer)):
         return
     for decided in values(answer):
         if not isinstance(decided, Decided):
@@ -90,16 +91,9 @@ def a_refused_write_changes_nothing(answer: Answer) -> Iterator[str]:
         return
     if answer.doing.kind not in _HOLDERS:
         return
-    for changes in answer.doing.wrote:
-        for table, rows in changes.items():
-            for change in rows:
-                if table in _EVIDENCE or (
-                    table == "task" and _only(change.old, change.new, "events")
-                ):
-                    continue
-                if table == "lease" and _only(change.old, change.new, *EXTENDED):
-                    continue
-                yield f"{answer.doing.kind} was refused, and changed {table} {change.key}"
+    for table, change in _written(answer):
+        if not _is_evidence(table, change):
+            yield f"{answer.doing.kind} was refused, and changed {table} {change.key}"
 
 
 def no_constraint_is_reached(answer: Answer) -> Iterator[str]:
@@ -158,6 +152,20 @@ def lease_of(naming: Naming, grant: Grant) -> int:
 
 def _is_over(answer: Answer, lease: Row) -> bool:
     return lease["ended_ms"] is not None or answer.now >= lease["expires_ms"]
+
+
+def _written(answer: Answer) -> Iterator[tuple[str, Change]]:
+    for changes in answer.doing.wrote:
+        for table, rows in changes.items():
+            for change in rows:
+                yield table, change
+
+
+def _is_evidence(table: str, change: Change) -> bool:
+    """Whether any call may write it: that something happened, and by how much a suspend extends leases."""
+    if table in _EVIDENCE or (table == "task" and _only(change.old, change.new, "events")):
+        return True
+    return table == "lease" and _only(change.old, change.new, *EXTENDED)
 
 
 def _only(old: Row | None, new: Row | None, *columns: str) -> bool:

@@ -57,7 +57,7 @@ class Memory:
             tuple[int, int], tuple[int, int]
         ] = {}  # by repository and file: fence, task
         self.read: dict[tuple[int, int], tuple[int, int]] = {}
-        self.unblocked: dict[int, int] = {}  # how often a person did, by task
+        self.unblocked: dict[int, int] = {}  # how often with no attempt left, by task
         self.completed: dict[int, int] = {}  # the lease, by task
         self.answers: dict[tuple[str, str], frozenset[int]] = {}  # leases, by worker and request
         self.latest = 0  # the latest that the store's clock ever said

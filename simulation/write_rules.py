@@ -168,12 +168,10 @@ def each_change_has_its_event(commit: Commit) -> Iterator[str]:
 def attempts_are_bounded(commit: Commit) -> Iterator[str]:
     """Each grant counts one attempt, and no more is charged than was begun, nor than may be.
 
-    A person who unblocks a task lets it be tried once more.
+    A person who unblocks a task whose attempts are spent lets it be tried once more, until one
+    requeues it: then all of them are to be spent again.
     """
-    for event in commit.made("event"):
-        if event["kind"] == "unblocked":
-            again = commit.memory.unblocked
-            again[event["task_id"]] = again.get(event["task_id"], 0) + 1
+    _count_tries_again(commit)
     granted: dict[int, int] = {}
     for row in commit.made("lease"):
         if row["kind"] == "lease":
@@ -228,6 +226,20 @@ WRITE_RULES = (
     attempts_are_bounded,
     a_lapse_is_charged_and_a_stop_isnt,
 )
+
+
+def _count_tries_again(commit: Commit) -> None:
+    """Remember for each task how often a person let it be tried beyond its attempts."""
+    again = commit.memory.unblocked
+    for event in commit.made("event"):
+        task = commit.tables.task(event["task_id"])
+        if task is None:
+            continue
+        most = task["max_attempts"] + again.get(task["id"], 0)
+        if event["kind"] == "unblocked" and task["charged"] >= most:
+            again[task["id"]] = again.get(task["id"], 0) + 1
+        elif event["kind"] == "requeued" and task["charged"] == 0:
+            again.pop(task["id"], None)  # counted from the beginning, as is what may be charged
 
 
 def _lease(row: Row, commit: Commit) -> str:
