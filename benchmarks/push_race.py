@@ -1,10 +1,11 @@
 """Pushes raced against re-claims, by what protects the remote; judged by the remote's own history.
 
 Usage: push_race.py [PUSHES [SEED]]     default 10000, half of them each way
-Prints one JSON line. `stale_tried` are pushes whose lease was over when the answer came,
-`stale_accepted` those that moved a branch after another had the task, `live_refused` holders that
-were refused while their lease lived; the last two have to be 0, and it exits with 1 where they
-aren't. `between` moved a branch after the lease had run out and before another had the task.
+Prints one JSON line, and one for each round while it goes on. `stale_tried` are pushes whose lease
+was over when the answer came, `stale_accepted` those that moved a branch after another had the task,
+`live_refused` holders that were refused while their lease lived; the last two have to be 0, and it
+exits with 1 where they aren't. `between` moved a branch after the lease had run out and before
+another had the task.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ def raced(way: str, pushes: int, seed: int) -> dict[str, int]:
         for name, value in asdict(found).items():
             number = len(value) if name == "faults" else value
             total[name] = total.get(name, 0) + number
+        print(f"{way}, seed {seed}: {json.dumps(total)}", file=sys.stderr, flush=True)
         seed += 1
     return total
 
