@@ -76,6 +76,7 @@ MUTANTS = {
         edits=[
             ("lock_repository", r"FOR UPDATE", ""),
             ("lock_repository_or_skip", r"FOR UPDATE SKIP LOCKED", ""),
+            ("lock_place", r"FOR UPDATE", ""),
         ],
         triggers=("scope", "repository"),
         indexes=("scope_one_writer_per_key", "lease_one_grant_per_fence"),

@@ -34,7 +34,7 @@ FAULTS = {
     "a completion after the deadline is taken": Fault(
         edits=[
             ("complete_leases", r"AND (:now|n\.now) < l\.expires_ms", ""),
-            ("complete_one", r"AND l\.now < l\.expires_ms", ""),
+            ("complete_one", r"AND (:now|l\.now) < l\.expires_ms", ""),
         ],
         kinds=BOTH,
     ),
@@ -47,7 +47,7 @@ FAULTS = {
         triggers=["lease"],
     ),
     "an ended lease is completed": Fault(
-        edits=[("complete_leases", r"AND l\.ended_ms IS NULL", "")],
+        edits=[(n, r"AND l\.ended_ms IS NULL", "") for n in ("complete_leases", "complete_one")],
         triggers=["lease", "task"],
     ),
     "any token will do": Fault(
@@ -62,7 +62,10 @@ FAULTS = {
         kinds=BOTH,
     ),
     "any version is completed": Fault(
-        edits=[("complete_leases", r"AND l\.version = x\.value ->> 'version'", "")],
+        edits=[
+            ("complete_leases", r"AND l\.version = x\.value ->> 'version'", ""),
+            ("complete_one", r"AND l\.version = :version", ""),
+        ],
     ),
     "a grant doesn't look at the epoch again": Fault(
         edits=[("claim_write", r"t\.epoch = g\.epoch AND ", "")],
@@ -84,7 +87,10 @@ FAULTS = {
         edits=[("drain", r"DELETE FROM scope WHERE", "DELETE FROM scope WHERE 1 = 0 AND")],
     ),
     "what is needed never counts as done": Fault(
-        edits=[("complete_leases", r"needs_left - (x|d)\.met", "needs_left")],
+        edits=[
+            ("complete_leases", r"needs_left - (x|d)\.met", "needs_left"),
+            ("complete_one", r"(needs_left) - 1|\Z", r"\1"),  # PostgreSQL's leaves it to the other
+        ],
         kinds=BOTH,
     ),
     "limits count nothing": Fault(
@@ -92,7 +98,10 @@ FAULTS = {
         kinds=BOTH,
     ),
     "what lies below a path doesn't block it": Fault(
-        edits=[("candidates", r"w\.key > ts\.key AND", "w.key > ts.key_end AND")],
+        edits=[
+            ("candidates", r"w\.key > ts\.key AND", "w.key > ts.key_end AND"),
+            ("claim_first", r"s\.key > ts\.key AND", "s.key > ts.key_end AND"),
+        ],
         triggers=["scope"],
         indexes=["scope_one_writer_per_key"],
     ),
@@ -100,7 +109,10 @@ FAULTS = {
         edits=[("glob_pairs", r"s\.task_id <> t\.id", "s.task_id < 0")],
     ),
     "a fence is given twice": Fault(
-        edits=[("claim_write", r"fence = :fence", "fence = fence")],
+        edits=[
+            ("claim_write", r"fence = :fence", "fence = fence"),
+            ("claim_first", r"SET fence = p\.ord", "SET fence = fence"),
+        ],
         indexes=["lease_one_grant_per_fence"],
     ),
     "a lapse spends no attempt": Fault(
@@ -110,13 +122,18 @@ FAULTS = {
         edits=[
             ("lapsed_leases", r"l\.expires_ms <= ", "l.expires_ms < "),
             ("drain", r"l\.expires_ms <= ", "l.expires_ms < "),
+            ("claim_first", r"x\.expires_ms <= ", "x.expires_ms < "),
+            ("claim_first_free", r"l\.expires_ms <= ", "l.expires_ms < "),
         ],
     ),
     "a question lets go of the paths": Fault(
         edits=[("put_hold", r"WHERE lease_id = :lease_id", "WHERE 1 = 0 AND lease_id = :lease_id")],
     ),
     "the least urgent goes first": Fault(
-        edits=[("candidates", r"ORDER BY t\.rank, t\.id", "ORDER BY -t.rank, t.id")],
+        edits=[
+            (name, r"ORDER BY t\.rank, t\.id", "ORDER BY -t.rank, t.id")
+            for name in ("candidates", "claim_first", "claim_first_free")
+        ],
     ),
 }
 

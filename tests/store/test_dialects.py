@@ -28,7 +28,7 @@ RECORDS: dict[str, tuple[str, ...]] = {
     "FreedRow": ("end_queue_reservations", "end_unserved_reservations"),
     "LapsedRow": ("lapsed_leases", "lapsed_by_limit"),
     "RepositoryRow": ("lock_repository",),
-    "CompletedRow": ("complete_leases",),
+    "CompletedRow": ("complete_leases", "complete_one"),
     "RenewedRow": ("renew_leases",),
     "LockedRow": ("lock_leases", "lock_live_leases"),
     "RefusalRow": ("refusal",),
@@ -97,9 +97,10 @@ def test_rows_are_named_as_the_columns(
         for name in statements:
             assert sqlite_columns(sqlite, name) == fields, (record, name)
             assert postgres_columns(postgres, name) == fields, (record, name)
+    for name in ("claim_first", "claim_first_free"):
+        assert sqlite_columns(sqlite, name) == list(rows.GrantRow._fields), name
     for name in ("claim_free", "claim_next_free", "claim_next"):
         assert postgres_columns(postgres, name) == list(rows.GrantRow._fields), name
-    assert postgres_columns(postgres, "complete_one") == list(rows.CompletedRow._fields)
 
 
 def test_every_record_is_looked_at() -> None:

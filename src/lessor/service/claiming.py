@@ -39,6 +39,7 @@ from lessor.service.scanning import (
     scan,
 )
 from lessor.service.shadows import put_stands
+from lessor.service.short_claims import claim_first
 from lessor.service.wish import Claim
 from lessor.store import TRIES, Call, RetryRule, Row, Transaction
 
@@ -87,6 +88,10 @@ def claim_locked(
     """
     if not patient and not tx.rows("lock_repository_or_skip", repository_id=claim.repository):
         return None
+    if not marks.used and behind is None:
+        first = claim_first(tx, claim)
+        if first:
+            return Claimed(first, None)
     place = _enter(tx, claim, marks, behind=behind)
     look = partial(
         scan,

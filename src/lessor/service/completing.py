@@ -33,8 +33,8 @@ class Ending(NamedTuple):
 
     Attributes:
         calls: complete_leases, and what follows from it.
-        short: the same for a single lease, whose task nobody needs: else it raises LongWay. None where
-            there are several, or the store gains nothing by it.
+        short: the same for a single lease; a store of many writers leaves it to `calls` with LongWay
+            where others need its task. None where there are several.
     """
 
     calls: Sequence[Call]
@@ -75,7 +75,7 @@ def complete(
         several: Sequence[Completion],
         write: Callable[[Ending], list[Row]] = lambda ending: _write(store, ending),
     ) -> list[Ended | LeaseLostError]:
-        ending = _ending(several, short=store.concurrent)
+        ending = _ending(several)
         answers = [CompletedRow._make(row) for row in write(ending)]
         if any(row.wakes for row in answers):
             changed()
@@ -114,11 +114,11 @@ def _completion(naming: Naming, holder: Holder, result: Result) -> Completion:
     return Completion(holder, packed, digest, row, result)
 
 
-def _ending(several: Sequence[Completion], *, short: bool) -> Ending:
+def _ending(several: Sequence[Completion]) -> Ending:
     rows = [{**item.row, "ord": place} for place, item in enumerate(several)]
     shadows = cast_shadows((item.row, item.result) for item in several)
     calls: list[Call] = [("complete_leases", {"rows": pack(rows), "status": _COMPLETED}), *shadows]
-    if not short or len(rows) != 1:
+    if len(rows) != 1:
         return Ending(calls, None)
     return Ending(calls, [("complete_one", {**rows[0], "status": _COMPLETED}), *shadows])
 

@@ -30,19 +30,24 @@ def pack_result(result: Result) -> str:
             next_step=f"One of: {', '.join(Stage)}.",
         )
     check_note(result.said, "said")
-    for name in ("base", "commit", "no_change", "error"):
-        value = getattr(result, name)
-        if value is not None:
-            check_note(value, name.replace("_", " "))
-    _check_facts(result.facts)
+    if result.base is not None:
+        check_note(result.base, "base")
+    if result.commit is not None:
+        check_note(result.commit, "commit")
+    if result.no_change is not None:
+        check_note(result.no_change, "no change")
+    if result.error is not None:
+        check_note(result.error, "error")
+    if result.facts:
+        _check_facts(result.facts)
     return pack_facts(
-        stage=Stage(result.stage),
+        stage=result.stage,
         said=result.said,
         base=result.base,
         commit=result.commit,
         no_change=result.no_change,
         error=result.error,
-        facts=dict(sorted(result.facts.items())),
+        facts=dict(sorted(result.facts.items())) if result.facts else {},
     )
 
 

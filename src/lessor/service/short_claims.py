@@ -1,7 +1,7 @@
-"""Claims in one round trip, for the usual case in which nothing has to be decided.
+"""Claims by one statement, for the usual case in which nothing has to be decided.
 
-Only PostgreSQL's store has these statements (own.sql); whatever they leave alone goes the long way
-round, through `claiming`.
+Each store has statements of its own for it (own.sql): PostgreSQL's spare round trips; whatever they
+leave alone goes the long way round, through `claiming`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lessor.service.limits import MOST_LAPSES
 from lessor.service.marks import START, Mark, Marks
 from lessor.service.rows import GrantRow, pack
 from lessor.service.wish import Claim
-from lessor.store import Call, LongWay, Row, Store
+from lessor.store import Call, LongWay, Row, Store, Transaction
 
 
 def claim_short(
@@ -33,7 +33,7 @@ def claim_short(
         return None
     try:
         if claim.repository:
-            if claim.request.wanted > 1:
+            if claim.request.wanted > 1 or _several(before) is not None:
                 return None
             mark = marks.start(claim.lane)
             since = 0 if mark == START else marks.since(claim.lane)
@@ -50,6 +50,43 @@ def claim_short(
     if rows:
         marks.reach(claim.lane, (rows[-1].rank, rows[-1].task_id), at_ms=rows[-1].now)
     return done, rows
+
+
+def claim_first(tx: Transaction, claim: Claim) -> list[GrantRow]:
+    """The first ready task in a store of one writer; nothing, and nothing written, where a rule has to decide."""
+    if claim.only or claim.careful or claim.request.wanted > 1:
+        return []
+    if not claim.repository:
+        rows = tx.rows("claim_first_free", **_first_free(claim))
+    else:
+        rows = tx.rows(
+            "claim_first",
+            **_first_in(claim),
+            most=MOST_LAPSES,
+        )
+    return [GrantRow._make(row) for row in rows]
+
+
+def _first_in(claim: Claim) -> dict[str, object]:
+    return {
+        **claim.identity(),
+        "repository_id": claim.repository,
+        "token_hash": token_hash(claim.token(0)),
+        "ttl_ms": claim.terms.ttl_ms,
+        "hold_ms": claim.terms.max_hold_ms,
+        "branch_type": branch_type(claim.worker.kind),
+        "label_head": f"owner={claim.worker.agent};branch=",
+    }
+
+
+def _first_free(claim: Claim) -> dict[str, object]:
+    return {
+        **claim.identity(),
+        "token_hash": token_hash(claim.token(0)),
+        "ttl_ms": claim.terms.ttl_ms,
+        "hold_ms": claim.terms.max_hold_ms,
+        "label_head": _label_head(claim),
+    }
 
 
 def _claim_some(
@@ -74,13 +111,9 @@ def _claim_one(
         (
             "claim_next_free",
             {
-                **claim.identity(),
+                **_first_free(claim),
                 "mark_rank": mark[0],
                 "mark_id": mark[1],
-                "token_hash": token_hash(claim.token(0)),
-                "ttl_ms": claim.terms.ttl_ms,
-                "hold_ms": claim.terms.max_hold_ms,
-                "label_head": _label_head(claim),
                 "least": int(must),
             },
         ),
@@ -149,23 +182,16 @@ def claim_next(
     """
     here = {"repository_id": claim.repository}
     _, *done, _, rows = store.together(
-        ("lock_repository", here),
+        ("lock_place", here),
         *before,
         ("drain_unawaited", {**here, "since_ms": since_ms, "most": MOST_LAPSES}),
         (
             "claim_next",
             {
-                **here,
-                **claim.identity(),
+                **_first_in(claim),
                 "mark_rank": mark[0],
                 "mark_id": mark[1],
                 "since_ms": since_ms,
-                "token_hash": token_hash(claim.token(0)),
-                "ttl_ms": claim.terms.ttl_ms,
-                "hold_ms": claim.terms.max_hold_ms,
-                "branch_type": branch_type(claim.worker.kind),
-                "label_head": f"owner={claim.worker.agent};branch=",
-                "completed": _completed(before),
             },
         ),
     )

@@ -26,7 +26,9 @@ from lessor.store.sqlite.suspend import Suspension
 from lessor.store.statements import load_statements
 
 POLL_MS = 50
-_GRANTS = frozenset({"claim_write", "reserve", "widen_write", "put_hold"})
+_GRANTS = frozenset(
+    {"claim_write", "claim_first", "claim_first_free", "reserve", "widen_write", "put_hold"}
+)
 
 
 class SqliteStore:

@@ -60,6 +60,44 @@ CROSS JOIN judged AS j
 WHERE checked.moved >= 0
 ORDER BY j.ord
 
+-- name: complete_one
+-- complete_leases for one lease whose task nobody needs; else the transaction is given back, and that decides.
+-- What it keeps: the lease's row is locked first, only then the clock is read. `needed` moves with each need of
+-- this task that comes: one that committed while this waited for the task's row isn't in its snapshot.
+WITH l AS MATERIALIZED (
+  SELECT l.id, l.expires_ms, l.ended_ms, l.end_reason, l.end_digest, l.repository_id, l.version = :version AS current,
+    (l.worker_id = :worker_id AND l.token_hash = :token_hash) AS mine
+  FROM lessor.lease AS l
+  WHERE l.task_id = :task_id AND l.epoch = :epoch AND l.kind = 'lease'
+  FOR UPDATE
+), n AS MATERIALIZED (
+  SELECT l.*, lessor.ms() AS now FROM l
+), j AS MATERIALIZED (
+  SELECT l.*, l.mine AND l.current AND l.ended_ms IS NULL AND l.now < l.expires_ms AS done FROM n AS l
+), ended AS (
+  UPDATE lessor.lease AS e
+  SET ended_ms = (SELECT j.now FROM j), end_reason = 'completed', end_digest = :digest, result = :result,
+    drained = CASE WHEN e.repository_id = 0 THEN 1 ELSE 0 END
+  WHERE e.id = (SELECT j.id FROM j WHERE j.done)
+), moved AS (
+  UPDATE lessor.task AS t
+  SET status = :status, stage = :stage, finished_ms = (SELECT j.now FROM j), events = t.events + 1
+  WHERE t.id = (SELECT :task_id::bigint FROM j WHERE j.done)
+  RETURNING t.events, t.needed = (SELECT k.needed FROM lessor.task AS k WHERE k.id = :task_id) AS settled
+), e AS (
+  INSERT INTO lessor.event (task_id, n, at_ms, kind, epoch, facts)
+  SELECT :task_id, m.events, (SELECT j.now FROM j), 'completed', :epoch, :facts FROM moved AS m
+)
+SELECT :ord::bigint AS ord, CASE WHEN j.done THEN 1 ELSE 0 END AS done, j.id AS lease_id,
+  CASE WHEN j.mine THEN 1 ELSE 0 END AS mine, j.ended_ms, j.end_reason, j.end_digest, j.expires_ms, j.now,
+  CASE
+    WHEN j.done AND NOT EXISTS (SELECT 1 FROM moved AS m WHERE m.settled) THEN lessor.expect(0, 1)
+    WHEN j.done AND EXISTS (SELECT 1 FROM lessor.dependency AS d WHERE d.needs_id = :task_id) THEN lessor.require(0)
+    WHEN EXISTS (SELECT 1 FROM lessor.task AS w WHERE w.status = 'queued' AND w.waiting_on = j.id) THEN 1
+    ELSE 0
+  END AS wakes
+FROM j
+
 -- name: renew_leases
 WITH x AS MATERIALIZED (
   SELECT * FROM json_to_recordset(:rows::json) AS x(

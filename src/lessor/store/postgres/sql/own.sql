@@ -67,8 +67,8 @@ ORDER BY u.ord
 
 -- name: claim_next_free
 -- The first ready task without a repository, as claim_free claims several: what is written for one has no lists,
--- no order and no rows read twice, and took a third less of the server's time. The task's row is the only lock
--- that is waited for by nobody: the clock is read with it held.
+-- no order and no rows read twice, and took a third less of the server's time. The task's row is the only lock,
+-- and no lock is waited for: the clock is read with it held.
 WITH c AS MATERIALIZED (
   SELECT t.id, t.epoch FROM lessor.task AS t
   WHERE t.queue = :queue AND t.repository_id = 0 AND t.status = 'queued' AND t.due = 1
@@ -116,44 +116,6 @@ FROM (
 ) AS checked CROSS JOIN u
 WHERE checked.found > 0
 
--- name: complete_one
--- complete_leases for one lease whose task nobody needs; else the transaction is given back, and that decides.
--- What it keeps: the lease's row is locked first, only then the clock is read. `needed` moves with each need of
--- this task that comes: one that committed while this waited for the task's row isn't in its snapshot.
-WITH l AS MATERIALIZED (
-  SELECT l.id, l.expires_ms, l.ended_ms, l.end_reason, l.end_digest, l.repository_id, l.version = :version AS current,
-    (l.worker_id = :worker_id AND l.token_hash = :token_hash) AS mine
-  FROM lessor.lease AS l
-  WHERE l.task_id = :task_id AND l.epoch = :epoch AND l.kind = 'lease'
-  FOR UPDATE
-), n AS MATERIALIZED (
-  SELECT l.*, lessor.ms() AS now FROM l
-), j AS MATERIALIZED (
-  SELECT l.*, l.mine AND l.current AND l.ended_ms IS NULL AND l.now < l.expires_ms AS done FROM n AS l
-), ended AS (
-  UPDATE lessor.lease AS e
-  SET ended_ms = (SELECT j.now FROM j), end_reason = 'completed', end_digest = :digest, result = :result,
-    drained = CASE WHEN e.repository_id = 0 THEN 1 ELSE 0 END
-  WHERE e.id = (SELECT j.id FROM j WHERE j.done)
-), moved AS (
-  UPDATE lessor.task AS t
-  SET status = :status, stage = :stage, finished_ms = (SELECT j.now FROM j), events = t.events + 1
-  WHERE t.id = (SELECT :task_id::bigint FROM j WHERE j.done)
-  RETURNING t.events, t.needed = (SELECT k.needed FROM lessor.task AS k WHERE k.id = :task_id) AS settled
-), e AS (
-  INSERT INTO lessor.event (task_id, n, at_ms, kind, epoch, facts)
-  SELECT :task_id, m.events, (SELECT j.now FROM j), 'completed', :epoch, :facts FROM moved AS m
-)
-SELECT :ord::bigint AS ord, CASE WHEN j.done THEN 1 ELSE 0 END AS done, j.id AS lease_id,
-  CASE WHEN j.mine THEN 1 ELSE 0 END AS mine, j.ended_ms, j.end_reason, j.end_digest, j.expires_ms, j.now,
-  CASE
-    WHEN j.done AND NOT EXISTS (SELECT 1 FROM moved AS m WHERE m.settled) THEN lessor.expect(0, 1)
-    WHEN j.done AND EXISTS (SELECT 1 FROM lessor.dependency AS d WHERE d.needs_id = :task_id) THEN lessor.require(0)
-    WHEN EXISTS (SELECT 1 FROM lessor.task AS w WHERE w.status = 'queued' AND w.waiting_on = j.id) THEN 1
-    ELSE 0
-  END AS wakes
-FROM j
-
 -- name: lock_untaken
 -- Without a repository no lock comes before the tasks' own. Claims by one statement have the first ready task
 -- locked nearly always, for as long as a commit takes; a guarded write that waits for it finds it gone, again
@@ -164,6 +126,10 @@ WHERE t.id = ANY (ARRAY(SELECT value::bigint FROM json_array_elements_text(:task
 ORDER BY t.rank, t.id
 LIMIT :most
 FOR UPDATE SKIP LOCKED
+
+-- name: lock_place
+-- The repository's lock and nothing else: claim_next reads the counters itself, with a snapshot of its own.
+SELECT r.id FROM lessor.repository AS r WHERE r.id = :repository_id AND r.id > 0 FOR UPDATE
 
 -- name: drain_unawaited
 -- Under the repository's lock: the scopes of ended leases go, where nobody waits for them. Waking is left
@@ -193,15 +159,16 @@ END
 -- name: claim_next
 -- The first ready task of a repository, in the round trip that takes the lock and drains, where nothing
 -- stands in its way. Whatever the model has to decide is left to it: what fell due or ran out, a turn that
--- has to be reserved, limits, globs, own reservations and holds, any overlap, a result that hasn't landed, and what the same transaction
--- completed if others need it (they may lie before the mark); then the whole transaction is given back.
+-- has to be reserved, limits, globs, own reservations and holds, any overlap, a result that hasn't landed; then the
+-- whole transaction is given back, the counter that was turned first included.
 -- One task is looked up by its id alone: lists and joins took twice the time (0.4 ms instead of 0.2).
-WITH r AS MATERIALIZED (
-  SELECT greatest(lessor.ms(), c.floor_ms) AS now, c.turn, c.fence + 1 AS fence, r.term
-  FROM lessor.repository AS r CROSS JOIN LATERAL (
-    SELECT c.turn, c.fence, c.floor_ms FROM lessor.counter AS c
-    WHERE c.repository_id = r.id ORDER BY c.turn DESC LIMIT 1) AS c
-  WHERE r.id = :repository_id AND r.id > 0
+WITH r AS (
+  UPDATE lessor.counter AS p
+  SET fence = p.fence + 1, floor_ms = greatest(lessor.ms(), p.floor_ms), turn = p.turn + 1
+  FROM lessor.repository AS r
+  WHERE r.id = :repository_id AND p.repository_id = :repository_id AND p.turn = (
+    SELECT c.turn FROM lessor.counter AS c WHERE c.repository_id = :repository_id AND c.repository_id > 0 ORDER BY c.turn DESC LIMIT 1)
+  RETURNING p.fence, p.floor_ms AS now, r.term
 ), c AS MATERIALIZED (
   SELECT t.id, t.epoch FROM lessor.task AS t
   WHERE t.queue = :queue AND t.repository_id = :repository_id AND t.status = 'queued' AND t.due = 1
@@ -224,9 +191,6 @@ WITH r AS MATERIALIZED (
     AND NOT EXISTS (SELECT 1 FROM lessor.queue AS q WHERE q.name = :queue AND q.paused = 1)
     AND NOT EXISTS (SELECT 1 FROM lessor.worker AS w WHERE w.id = :worker_id AND w.retired_ms IS NOT NULL)
     AND NOT EXISTS (
-      SELECT 1 FROM json_to_recordset(:completed::json) AS x(task_id bigint)
-      JOIN lessor.dependency AS n ON n.needs_id = x.task_id)
-    AND NOT EXISTS (
       SELECT 1 FROM lessor.task AS d
       WHERE d.repository_id = :repository_id AND d.status = 'queued' AND d.due = 0 AND d.run_at_ms <= (SELECT r.now FROM r))
     AND NOT EXISTS (
@@ -248,26 +212,21 @@ WITH r AS MATERIALIZED (
       SELECT 1 FROM lessor.lease AS o
       WHERE o.task_id = (SELECT c.id FROM c) AND o.kind <> 'lease' AND o.ended_ms IS NULL)
     AND NOT EXISTS (
-      SELECT 1 FROM lessor.task_scope AS ts CROSS JOIN LATERAL (
-        (SELECT 1 FROM lessor.scope AS s
-          WHERE s.repository_id = :repository_id AND s.key = ANY (ts.ancestors) AND (ts.mode = 'w' OR s.mode = 'w') LIMIT 1)
-        UNION ALL
-        (SELECT 1 FROM lessor.scope AS s
-          WHERE s.repository_id = :repository_id AND s.key > ts.key AND s.key < ts.key_end
-            AND (ts.mode = 'w' OR s.mode = 'w') LIMIT 1)
-      ) AS hit
-      WHERE ts.task_id = (SELECT c.id FROM c))
+      SELECT 1 FROM lessor.task_scope AS ts
+      WHERE ts.task_id = (SELECT c.id FROM c) AND (
+        EXISTS (
+          SELECT 1 FROM lessor.scope AS s
+          WHERE s.repository_id = :repository_id AND s.key = ANY (ts.ancestors) AND (ts.mode = 'w' OR s.mode = 'w'))
+        OR EXISTS (
+          SELECT 1 FROM lessor.scope AS s
+          WHERE s.repository_id = :repository_id AND s.key > ts.key AND s.key < ts.key_end AND (ts.mode = 'w' OR s.mode = 'w'))
+        OR EXISTS (
+          SELECT 1 FROM lessor.shadow_scope AS s WHERE s.repository_id = :repository_id AND s.key = ANY (ts.ancestors))
+        OR EXISTS (
+          SELECT 1 FROM lessor.shadow_scope AS s
+          WHERE s.repository_id = :repository_id AND s.key > ts.key AND s.key < ts.key_end)))
     AND NOT EXISTS (
       SELECT 1 FROM lessor.shadow_scope AS g WHERE g.repository_id = :repository_id AND g.pattern IS NOT NULL)
-    AND NOT EXISTS (
-      SELECT 1 FROM lessor.task_scope AS ts CROSS JOIN LATERAL (
-        (SELECT 1 FROM lessor.shadow_scope AS s
-          WHERE s.repository_id = :repository_id AND s.key = ANY (ts.ancestors) LIMIT 1)
-        UNION ALL
-        (SELECT 1 FROM lessor.shadow_scope AS s
-          WHERE s.repository_id = :repository_id AND s.key > ts.key AND s.key < ts.key_end LIMIT 1)
-      ) AS hit
-      WHERE ts.task_id = (SELECT c.id FROM c))
     AND NOT EXISTS (SELECT 1 FROM lessor.stand AS w WHERE w.task_id = (SELECT c.id FROM c))
   RETURNING nextval('lessor.lease_id_seq') AS lease_id, t.id, t.epoch, t.events, t.rank, t.queue, t.limit_key,
     t.attempts, t.effects, t.progress, t.branch, r.now, r.fence, r.term,
@@ -288,10 +247,6 @@ WITH r AS MATERIALIZED (
 ), e AS (
   INSERT INTO lessor.event (task_id, n, at_ms, kind, epoch, facts)
   SELECT u.id, u.events, u.now, 'claimed', u.epoch, :facts FROM u
-), f AS (
-  UPDATE lessor.counter AS p
-  SET fence = p.fence + 1, floor_ms = (SELECT r.now FROM r), turn = p.turn + 1
-  WHERE p.repository_id = :repository_id AND p.turn = (SELECT r.turn FROM r)
 ), q AS (
   INSERT INTO lessor.request (actor, request_id, digest, answer, at_ms)
   SELECT :actor, :request_id, :digest, '[' || u.lease_id || ']', u.now FROM u

@@ -30,6 +30,30 @@ JOIN lease AS l ON l.task_id = x.value ->> 'task_id' AND l.epoch = x.value ->> '
 LEFT JOIN picked AS p ON p.lease_id = l.id
 ORDER BY x.key;
 
+-- name: complete_one
+-- complete_leases for one lease, without a list: whom it frees first, as after the lease's end nothing tells that it
+-- was done; what follows goes by whether the statement before it changed a row.
+UPDATE task SET needs_left = needs_left - 1
+WHERE id IN (SELECT d.task_id FROM dependency AS d WHERE d.needs_id = :task_id) AND EXISTS (
+  SELECT 1 FROM lease AS l
+  WHERE l.task_id = :task_id AND l.epoch = :epoch AND l.kind = 'lease' AND l.worker_id = :worker_id AND l.token_hash = :token_hash
+    AND l.version = :version AND l.ended_ms IS NULL AND :now < l.expires_ms);
+UPDATE lease AS l SET ended_ms = :now, end_reason = 'completed', end_digest = :digest, result = :result,
+  drained = CASE WHEN repository_id = 0 THEN 1 ELSE 0 END
+WHERE l.task_id = :task_id AND l.epoch = :epoch AND l.kind = 'lease' AND l.worker_id = :worker_id AND l.token_hash = :token_hash
+  AND l.version = :version AND l.ended_ms IS NULL AND :now < l.expires_ms;
+INSERT INTO event (task_id, n, at_ms, kind, epoch, facts)
+SELECT t.id, t.events + 1, :now, 'completed', :epoch, :facts FROM task AS t WHERE t.id = :task_id AND changes() = 1;
+UPDATE task SET status = :status, stage = :stage, finished_ms = :now, events = events + 1
+WHERE id = :task_id AND changes() = 1;
+SELECT :ord AS ord, changes() AS done, l.id AS lease_id,
+  coalesce(l.worker_id = :worker_id AND l.token_hash = :token_hash, 0) AS mine,
+  l.ended_ms, l.end_reason, l.end_digest, l.expires_ms, :now AS now,
+  changes() AND EXISTS (SELECT 1 FROM dependency AS d WHERE d.needs_id = :task_id)
+    OR EXISTS (SELECT 1 FROM task AS w WHERE w.waiting_on = l.id) AS wakes
+FROM lease AS l
+WHERE l.task_id = :task_id AND l.epoch = :epoch AND l.kind = 'lease';
+
 -- name: renew_leases
 DELETE FROM picked;
 INSERT INTO picked (lease_id, asked)
