@@ -42,6 +42,20 @@ def test_nothing_saved_is_said(person: Person) -> None:
     assert person.ok("salvage", "list", "-o", "json").json == []
 
 
+def test_what_a_restored_store_knows_nothing_of_is_named(person: Person, tmp_path: Path) -> None:
+    person.ok("backup", tmp_path / "old.db")
+    number = str(person.add("Retry on 503", "--max-attempts", "1")["number"])
+    person.ok("trust", person.run("trust", "-o", "json").problem["facts"]["digest"])
+    assert person.run("run", "--", "/bin/sh", "-c", AGENT).code == 1
+    (record,) = person.ok("salvage", "list", number, "-o", "json").json
+    assert "doesn't know" not in person.ok("salvage", "list").out
+    person.ok("restore", tmp_path / "old.db")
+    said = person.ok("salvage", "list").out
+    assert record["ref"] in said
+    assert record["archive"] in said
+    assert "tar -tvf" in said
+
+
 def test_show_names_every_file_and_where_it_lies(person: Person, failed: str) -> None:
     said = person.ok("salvage", "show", "1")
     assert "           changed   notes.txt" in said.lines

@@ -142,8 +142,9 @@ def _fresh(invocation: Invocation, found: Found) -> Path:
 
 
 def _list_lines(invocation: Invocation, found: Sequence[Found]) -> list[Line]:
+    unknown = _unknown_lines(invocation)
     if not found:
-        return [["this store knows of nothing saved here"], *next_lines(["lessor"])]
+        return [["this store knows of nothing saved here"], *(unknown or next_lines(["lessor"]))]
     now = invocation.lessor.now_ms()
     rows = (
         row(
@@ -158,7 +159,28 @@ def _list_lines(invocation: Invocation, found: Sequence[Found]) -> list[Line]:
     return [
         *table(rows, columns=invocation.columns, whole=frozenset({0})),
         *next_lines([f"lessor salvage show {found[0].name}"]),
+        *unknown,
     ]
+
+
+def _unknown_lines(invocation: Invocation) -> list[Line]:
+    """What lies here of tasks that this store doesn't know, with what looks into one."""
+    from lessor.runner.unrecorded import of_no_task
+
+    checkout = invocation.standing.checkout
+    if checkout is None:
+        return []
+    repo, below = checkout.repository, invocation.settings.salvage_dir
+    places = of_no_task(invocation.lessor, repo, below)
+    if not places:
+        return []
+    more = len(places) - MOST_PARTS
+    lines: list[Line] = [["saved here, of tasks that this store doesn't know:"]]
+    lines += [["   ", place] for place in places[:MOST_PARTS]]
+    lines += [["   ", f"and {more} more"]] if more > 0 else []
+    first = places[0]
+    look = f"tar -tvf {shlex.quote(first)}" if first.startswith("/") else f"git show --stat {first}"
+    return [*lines, *next_lines([look])]
 
 
 def _show_lines(invocation: Invocation, found: Found) -> list[Line]:

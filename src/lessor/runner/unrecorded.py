@@ -15,9 +15,11 @@ from lessor.git.leaving import is_leaving
 from lessor.git.ownership import VERIFY
 from lessor.git.refs import OWN
 from lessor.git.registry import list_worktrees
+from lessor.git.repository import Repository
 from lessor.git.saved import read_saved
 from lessor.model.workspace import Workspace
 from lessor.runner.site import Site
+from lessor.service.lessor import Lessor
 
 _REF = re.compile(rf"{OWN}/salvage/(task_[0-9a-z]+)/([0-9]{{1,9}})/[0-9]{{1,9}}")
 _ARCHIVE = re.compile(r"(task_[0-9a-z]+)-([0-9]{1,9})-[0-9]{1,9}\.tar")
@@ -41,7 +43,7 @@ def note_unrecorded(site: Site) -> int:
         GitError: git can't list its references.
     """
     found: dict[str, list[tuple[int, str | None, Path | None]]] = {}
-    for task, epoch, ref, archive in (*_refs(site), *_archives(site)):
+    for task, epoch, ref, archive in (*_refs(site.repo), *_archives(site.archive_dir)):
         found.setdefault(task, []).append((epoch, ref, archive))
     return sum(_note(site, task, places) for task, places in found.items())
 
@@ -81,16 +83,42 @@ def strays(site: Site) -> list[Stray]:
     ]
 
 
-def _refs(site: Site) -> Iterator[tuple[str, int, str | None, Path | None]]:
-    listed = site.repo.git(["for-each-ref", "--format=%(refname)", f"{OWN}/salvage"])
+def of_no_task(lessor: Lessor, repo: Repository, archive_dir: Path) -> list[str]:
+    """References and archives of what was saved here of tasks that the store doesn't know.
+
+    They are another store's, or of a time that a restored one knows nothing of.
+
+    Raises:
+        GitError: git can't list its references.
+    """
+    found: list[str] = []
+    known: dict[str, bool] = {}
+    for task, _, ref, archive in (*_refs(repo), *_archives(archive_dir)):
+        if task not in known:
+            known[task] = _is_known(lessor, task)
+        if not known[task]:
+            found.append(ref or str(archive))
+    return sorted(found)
+
+
+def _is_known(lessor: Lessor, task: str) -> bool:
+    try:
+        lessor.tasks.task(task)
+    except NotFoundError:
+        return False
+    return True
+
+
+def _refs(repo: Repository) -> Iterator[tuple[str, int, str | None, Path | None]]:
+    listed = repo.git(["for-each-ref", "--format=%(refname)", f"{OWN}/salvage"])
     for ref in listed.lines:
         read = _REF.fullmatch(ref)
         if read is not None:
             yield read[1], int(read[2]), ref, None
 
 
-def _archives(site: Site) -> Iterator[tuple[str, int, str | None, Path | None]]:
-    for path in site.archive_dir.glob("*.tar"):
+def _archives(directory: Path) -> Iterator[tuple[str, int, str | None, Path | None]]:
+    for path in directory.glob("*.tar"):
         read = _ARCHIVE.fullmatch(path.name)
         if read is not None:
             yield read[1], int(read[2]), None, path
