@@ -42,20 +42,6 @@ def test_nothing_saved_is_said(person: Person) -> None:
     assert person.ok("salvage", "list", "-o", "json").json == []
 
 
-def test_what_a_restored_store_knows_nothing_of_is_named(person: Person, tmp_path: Path) -> None:
-    person.ok("backup", tmp_path / "old.db")
-    number = str(person.add("Retry on 503", "--max-attempts", "1")["number"])
-    person.ok("trust", person.run("trust", "-o", "json").problem["facts"]["digest"])
-    assert person.run("run", "--", "/bin/sh", "-c", AGENT).code == 1
-    (record,) = person.ok("salvage", "list", number, "-o", "json").json
-    assert "doesn't know" not in person.ok("salvage", "list").out
-    person.ok("restore", tmp_path / "old.db")
-    said = person.ok("salvage", "list").out
-    assert record["ref"] in said
-    assert record["archive"] in said
-    assert "tar -tvf" in said
-
-
 def test_show_names_every_file_and_where_it_lies(person: Person, failed: str) -> None:
     said = person.ok("salvage", "show", "1")
     assert "           changed   notes.txt" in said.lines
@@ -186,3 +172,28 @@ def test_an_archive_outside_of_the_state_directory_is_never_deleted(
     assert refused.code == 1
     assert "so it isn't deleted" in refused.err
     assert precious.read_text() == "precious"
+
+
+def test_what_was_saved_after_the_backup_that_is_restored_can_still_be_found(
+    person: Person, tmp_path: Path
+) -> None:
+    """The store forgets the task; git and the archives don't."""
+    person.ok("backup", str(tmp_path / "old"))
+    person.add("Retry on 503", "--max-attempts", "1")
+    person.ok("trust", person.run("trust", "-o", "json").problem["facts"]["digest"])
+    assert person.run("run", "--", "/bin/sh", "-c", AGENT).code == 1
+    person.ok("restore", str(tmp_path / "old"))
+
+    said = person.ok("salvage", "list")
+    assert said.lines[0] == "saved here, of tasks that this store doesn't know:"
+    of_ref, of_archive = person.ok("salvage", "list", "-o", "json").json
+    assert (of_ref["number"], of_ref["here"], of_ref["files"]) == (None, True, 2)
+    assert of_archive["ref"] is None
+    shown = person.ok("salvage", "show", of_ref["name"])
+    assert "           changed   notes.txt" in shown.lines
+    for name, file in ((of_ref["name"], "notes.txt"), (of_archive["name"], ".env")):
+        record = person.ok("salvage", "restore", name, "-o", "json").json
+        assert (Path(record["directory"]) / file).is_file()
+    person.ok("salvage", "drop", of_ref["taskId"], "--yes")
+    assert person.ok("salvage", "list", "-o", "json").json == []
+    assert not git(person.cwd, "for-each-ref", "refs/lessor/salvage")

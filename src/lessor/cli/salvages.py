@@ -17,6 +17,7 @@ from lessor.cli.saved import (
     drop_found,
     find_salvage,
     find_salvages,
+    find_unknown,
     holds_text,
     salvage_record,
 )
@@ -46,8 +47,14 @@ def salvage(ctx: click.Context) -> None:
 @click.option("-n", "--most", type=click.IntRange(1, 10_000), default=200, show_default=True)
 @pass_invocation
 def list_salvages(invocation: Invocation, *, task: str | None, most: int = 200) -> None:
-    """List what was saved in this repository, or of one task."""
+    """List what was saved in this repository, or of one task.
+
+    What lies here of tasks that this store doesn't know is listed last: it was saved for another
+    store, or after the backup that this one was restored from.
+    """
     found = find_salvages(invocation, task, most=most)
+    if task is None:
+        found += find_unknown(invocation)
     invocation.answer_all(
         [salvage_record(invocation, one) for one in found],
         lambda: _list_lines(invocation, found),
@@ -142,55 +149,36 @@ def _fresh(invocation: Invocation, found: Found) -> Path:
 
 
 def _list_lines(invocation: Invocation, found: Sequence[Found]) -> list[Line]:
-    unknown = _unknown_lines(invocation)
     if not found:
-        return [["this store knows of nothing saved here"], *(unknown or next_lines(["lessor"]))]
+        return [["this store knows of nothing saved here"], *next_lines(["lessor"])]
+    known = [one for one in found if one.number]
+    unknown = [one for one in found if not one.number]
+    lines = _rows(invocation, known, titled=True)
+    if unknown:
+        lines.append(["saved here, of tasks that this store doesn't know:"])
+        lines += _rows(invocation, unknown, titled=False)
+    return [*lines, *next_lines([f"lessor salvage show {found[0].name}"])]
+
+
+def _rows(invocation: Invocation, found: Sequence[Found], *, titled: bool) -> list[Line]:
     now = invocation.lessor.now_ms()
     rows = (
         row(
             one.name,
-            one.title,
+            *([one.title] if titled else []),
             holds_text(one),
             Piece(clock_time(one.saved.at_ms, now=now), Tone.FAINT),
             Piece("" if one.is_here else "on another machine", Tone.WARN),
         )
         for one in found
     )
-    return [
-        *table(rows, columns=invocation.columns, whole=frozenset({0})),
-        *next_lines([f"lessor salvage show {found[0].name}"]),
-        *unknown,
-    ]
-
-
-def _unknown_lines(invocation: Invocation) -> list[Line]:
-    """What lies here of tasks that this store doesn't know, with what looks into one."""
-    from lessor.runner.unrecorded import of_no_task
-
-    checkout = invocation.standing.checkout
-    if checkout is None:
-        return []
-    repo, below = checkout.repository, invocation.settings.salvage_dir
-    places = of_no_task(invocation.lessor, repo, below)
-    if not places:
-        return []
-    more = len(places) - MOST_PARTS
-    lines: list[Line] = [["saved here, of tasks that this store doesn't know:"]]
-    lines += [["   ", place] for place in places[:MOST_PARTS]]
-    lines += [["   ", f"and {more} more"]] if more > 0 else []
-    first = places[0]
-    look = f"tar -tvf {shlex.quote(first)}" if first.startswith("/") else f"git show --stat {first}"
-    return [*lines, *next_lines([look])]
+    return list(table(rows, columns=invocation.columns, whole=frozenset({0})))
 
 
 def _show_lines(invocation: Invocation, found: Found) -> list[Line]:
     saved, now = found.content, invocation.lessor.now_ms()
     epoch = f"epoch {found.saved.epoch}, saved {clock_time(found.saved.at_ms, now=now)}"
-    lines: list[Line] = [
-        title_line(found.number, found.title, Piece(found.name, Tone.FAINT)),
-        [_label("of"), f"{epoch}, on {found.saved.branch}"],
-        [_label("worktree"), found.saved.path],
-    ]
+    lines = _head(found, epoch)
     if found.saved.ref:
         lines.append([_label("ref"), found.saved.ref])
     if found.archive is not None:
@@ -198,6 +186,16 @@ def _show_lines(invocation: Invocation, found: Found) -> list[Line]:
         lines.append([_label("archive"), f"{found.archive}  {size}, yours alone"])
     lines += _listed("holds", _parts(found))
     return [*lines, *next_lines([f"lessor salvage restore {found.name}"])]
+
+
+def _head(found: Found, epoch: str) -> list[Line]:
+    if not found.number:
+        return [[Piece(found.name, Tone.STRONG), f"  {found.title}"], [_label("of"), epoch]]
+    return [
+        title_line(found.number, found.title, Piece(found.name, Tone.FAINT)),
+        [_label("of"), f"{epoch}, on {found.saved.branch}"],
+        [_label("worktree"), found.saved.path],
+    ]
 
 
 def _parts(found: Found) -> list[Line]:

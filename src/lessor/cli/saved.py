@@ -14,6 +14,7 @@ from lessor.errors import GitError, InvalidError, NotFoundError
 from lessor.git.refs import read_ref
 from lessor.git.saved import Saved, delete_saved_ref, read_saved
 from lessor.model.task import Task
+from lessor.runner.unrecorded import of_unknown_tasks
 from lessor.service.salvages import Salvaged
 
 _NAME = re.compile(r"#?(?P<task>\w+)(?:/(?P<epoch>\d{1,9}))?(?:/(?P<n>\d{1,9}))?")
@@ -23,20 +24,21 @@ class Found:
     """A salvage with its task.
 
     Attributes:
+        number: the task's; 0 where this store doesn't know the task.
         is_here: whether it was saved on this machine.
     """
 
-    def __init__(self, invocation: Invocation, saved: Salvaged, task: Task) -> None:
+    def __init__(self, invocation: Invocation, saved: Salvaged, task: Task | None) -> None:
         self.saved = saved
-        self.number = task.number
-        self.title = task.title
-        self.is_here = saved.host_id == invocation.host_id
+        self.number = task.number if task else 0
+        self.title = task.title if task else "of a task that this store doesn't know"
+        self.is_here = task is None or saved.host_id == invocation.host_id
         self._invocation = invocation
 
     @property
     def name(self) -> str:
         """How people call it: task, epoch, number, as in `14/2/1`."""
-        return f"{self.number}/{self.saved.epoch}/{self.saved.n}"
+        return f"{self.number or self.saved.task}/{self.saved.epoch}/{self.saved.n}"
 
     @property
     def archive(self) -> Path | None:
@@ -87,11 +89,11 @@ def find_salvages(invocation: Invocation, name: str | None, *, most: int = 1000)
             f"{name[:80]!r} is no salvage.",
             next_step="Name one as `lessor salvage list` does: 14/2/1, or 14 for all of #14.",
         )
-    task = find_task(invocation, read["task"])
+    task, saved_of_it = _saved_of(invocation, read["task"])
     wanted = [read["epoch"], read["n"]]
     chosen = [
         Found(invocation, saved, task)
-        for saved in lessor.salvages.of_task(task.id)
+        for saved in saved_of_it
         if all(
             w is None or int(w) == n for w, n in zip(wanted, (saved.epoch, saved.n), strict=True)
         )
@@ -102,6 +104,24 @@ def find_salvages(invocation: Invocation, name: str | None, *, most: int = 1000)
             next_step="List what there is: lessor salvage list.",
         )
     return chosen
+
+
+def find_unknown(invocation: Invocation, task: str | None = None) -> list[Found]:
+    """What lies on this machine of tasks that this store doesn't know, or of one of them."""
+    repo = invocation.standing.checkout_or_refuse().repository
+    found = of_unknown_tasks(invocation.lessor, repo, invocation.settings.salvage_dir)
+    return [Found(invocation, one, None) for one in found if task in {None, one.task}]
+
+
+def _saved_of(invocation: Invocation, name: str) -> tuple[Task | None, list[Salvaged]]:
+    try:
+        task = find_task(invocation, name)
+    except NotFoundError:
+        unknown = [found.saved for found in find_unknown(invocation, name)]
+        if not unknown:
+            raise
+        return None, unknown
+    return task, invocation.lessor.salvages.of_task(task.id)
 
 
 def find_salvage(invocation: Invocation, name: str) -> Found:
@@ -134,7 +154,8 @@ def drop_found(invocation: Invocation, found: Found, *, reason: str) -> None:
             next_step="Drop it there: it lies in a clone and a directory of that machine.",
         )
     salvages = invocation.lessor.salvages
-    others = [one for one in salvages.of_task(found.saved.task) if one != found.saved]
+    known = salvages.of_task(found.saved.task) if found.number else []
+    others = [one for one in known if one != found.saved]
     ref, archive = found.saved.ref, found.archive
     if ref and all(other.ref != ref for other in others):
         at = read_ref(found.common_dir, ref)
@@ -142,7 +163,8 @@ def drop_found(invocation: Invocation, found: Found, *, reason: str) -> None:
             delete_saved_ref(found.common_dir, ref, expected=at)
     if archive is not None and all(other.archive != found.saved.archive for other in others):
         _delete_archive(archive, below=invocation.settings.salvage_dir)
-    salvages.drop(found.saved, actor=invocation.person, reason=reason)
+    if found.number:
+        salvages.drop(found.saved, actor=invocation.person, reason=reason)
 
 
 def holds_text(found: Found) -> str:
@@ -158,7 +180,7 @@ def salvage_record(invocation: Invocation, found: Found) -> Record:
     return {
         "name": found.name,
         "taskId": saved.task,
-        "number": found.number,
+        "number": found.number or None,
         "title": found.title,
         "repo": invocation.standing.key or None,
         "epoch": saved.epoch,

@@ -6,6 +6,7 @@ A store that is away loses no work: git and the archives hold what was saved. He
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from lessor.git.saved import read_saved
 from lessor.model.workspace import Workspace
 from lessor.runner.site import Site
 from lessor.service.lessor import Lessor
+from lessor.service.salvages import Salvaged
 
 _REF = re.compile(rf"{OWN}/salvage/(task_[0-9a-z]+)/([0-9]{{1,9}})/[0-9]{{1,9}}")
 _ARCHIVE = re.compile(r"(task_[0-9a-z]+)-([0-9]{1,9})-[0-9]{1,9}\.tar")
@@ -43,7 +45,7 @@ def note_unrecorded(site: Site) -> int:
         GitError: git can't list its references.
     """
     found: dict[str, list[tuple[int, str | None, Path | None]]] = {}
-    for task, epoch, ref, archive in (*_refs(site.repo), *_archives(site.archive_dir)):
+    for task, epoch, ref, archive in _places(site.repo, site.archive_dir):
         found.setdefault(task, []).append((epoch, ref, archive))
     return sum(_note(site, task, places) for task, places in found.items())
 
@@ -83,22 +85,38 @@ def strays(site: Site) -> list[Stray]:
     ]
 
 
-def of_no_task(lessor: Lessor, repo: Repository, archive_dir: Path) -> list[str]:
-    """References and archives of what was saved here of tasks that the store doesn't know.
+def of_unknown_tasks(lessor: Lessor, repo: Repository, archive_dir: Path) -> list[Salvaged]:
+    """What lies on this host of tasks that the store doesn't know, in the order of its names.
 
-    They are another store's, or of a time that a restored one knows nothing of.
+    It was saved for another store, or after the backup that this one was restored from. Path and
+    branch are empty: nobody knows them any more. Of one epoch the references are counted first.
 
     Raises:
         GitError: git can't list its references.
     """
-    found: list[str] = []
-    known: dict[str, bool] = {}
-    for task, _, ref, archive in (*_refs(repo), *_archives(archive_dir)):
-        if task not in known:
-            known[task] = _is_known(lessor, task)
-        if not known[task]:
-            found.append(ref or str(archive))
-    return sorted(found)
+    found: list[Salvaged] = []
+    counts: Counter[tuple[str, int]] = Counter()
+    for task, epoch, ref, archive in sorted(
+        _places(repo, archive_dir), key=lambda place: (place[0], place[1], place[2] is None)
+    ):
+        if _is_known(lessor, task):
+            continue
+        counts[task, epoch] += 1
+        found.append(
+            Salvaged(
+                task=task,
+                epoch=epoch,
+                n=counts[task, epoch],
+                ref=ref,
+                archive=None if archive is None else str(archive),
+                files=_files(repo, ref, archive),
+                at_ms=_saved_ms(repo, ref, archive),
+                host_id="",
+                path="",
+                branch="",
+            )
+        )
+    return found
 
 
 def _is_known(lessor: Lessor, task: str) -> bool:
@@ -109,19 +127,25 @@ def _is_known(lessor: Lessor, task: str) -> bool:
     return True
 
 
-def _refs(repo: Repository) -> Iterator[tuple[str, int, str | None, Path | None]]:
+def _places(
+    repo: Repository, archive_dir: Path
+) -> Iterator[tuple[str, int, str | None, Path | None]]:
     listed = repo.git(["for-each-ref", "--format=%(refname)", f"{OWN}/salvage"])
     for ref in listed.lines:
         read = _REF.fullmatch(ref)
         if read is not None:
             yield read[1], int(read[2]), ref, None
-
-
-def _archives(directory: Path) -> Iterator[tuple[str, int, str | None, Path | None]]:
-    for path in directory.glob("*.tar"):
+    for path in sorted(archive_dir.glob("*.tar")):
         read = _ARCHIVE.fullmatch(path.name)
         if read is not None:
             yield read[1], int(read[2]), None, path
+
+
+def _saved_ms(repo: Repository, ref: str | None, archive: Path | None) -> int:
+    if ref is not None:
+        asked = ["log", "-1", "--format=%ct", ref]
+        return 1000 * int(repo.git(asked, check=False).text or 0)
+    return 0 if archive is None else archive.stat().st_mtime_ns // 1_000_000
 
 
 def _note(site: Site, task: str, places: list[tuple[int, str | None, Path | None]]) -> int:
@@ -142,7 +166,7 @@ def _note(site: Site, task: str, places: list[tuple[int, str | None, Path | None
             continue
         kept = str(archive) if archive else None
         site.lessor.salvages.note(
-            workspace, ref=ref, archive=kept, files=_files(site, ref, archive)
+            workspace, ref=ref, archive=kept, files=_files(site.repo, ref, archive)
         )
         count += 1
     return count
@@ -159,9 +183,9 @@ def _of_epoch(site: Site, task: str, epoch: int) -> Workspace | None:
     return None if nearest is None else replace(nearest, epoch=epoch)
 
 
-def _files(site: Site, ref: str | None, archive: Path | None) -> int:
+def _files(repo: Repository, ref: str | None, archive: Path | None) -> int:
     try:
-        saved = read_saved(site.repo.common_dir, ref=ref, archive=archive)
+        saved = read_saved(repo.common_dir, ref=ref, archive=archive)
     except GitError:  # it can't be read now: that it is there is worth a record
         return 0
     return len(saved.files) + len(saved.deleted) + len(saved.archived)
