@@ -53,8 +53,12 @@ def state(shop: RunRig, task: str) -> WorkspaceState:
 
 
 def claim(shop: RunRig, task: str):
-    worker = shop.lessor.registry.add_worker(NewWorker(agent="dana", host_id=shop.host.id))
     shop.lessor.tasks.requeue([task], actor="dana")
+    return take(shop, task)
+
+
+def take(shop: RunRig, task: str):
+    worker = shop.lessor.registry.add_worker(NewWorker(agent="dana", host_id=shop.host.id))
     (grant,) = shop.lessor.leases.claim(
         ClaimRequest(
             worker=worker.id,
@@ -92,6 +96,21 @@ def test_a_running_agent_s_worktree_is_in_use(shop: RunRig) -> None:
     shop.stopping.ask()
     shop.stopping.ask()
     started.thread.join()
+
+
+def test_a_task_that_was_claimed_a_thousand_times_is_still_seen_to_be_held(
+    shop: RunRig, kept: str
+) -> None:
+    """A page of its leases holds a thousand, the oldest first."""
+    shop.lessor.tasks.requeue([kept], actor="dana")
+    for _ in range(1_000):
+        shop.lessor.leases.release(take(shop, kept).holder, reason="once more")
+    (look,) = look_at_all(shop.desk())
+    take(shop, kept)
+    with pytest.raises(ConflictError, match="works on #1 now"):
+        discard(shop.desk(), look)
+    (look,) = look_at_all(shop.desk())
+    assert look.verdict is Verdict.IN_USE
 
 
 def test_a_claim_between_the_look_and_the_removal_keeps_the_worktree(

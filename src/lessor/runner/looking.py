@@ -182,8 +182,8 @@ def _other_clone(site: Site, place: Path) -> Path | None:
 
 def _of_holders(site: Site, look: Look) -> Look | None:
     """The look at a workspace that somebody may be in, as far as store and host know."""
-    leases = site.lessor.leases.leases(task=look.workspace.task)
-    live = next((lease for lease in leases if lease.kind == "lease" and lease.live), None)
+    leases = site.lessor.leases.leases(task=look.workspace.task, live=True)
+    live = next((lease for lease in leases if lease.kind == "lease"), None)
     if live is not None:
         reason = f"{live.agent} has the lease of #{live.number}"
         return replace(look, verdict=Verdict.IN_USE, reasons=(reason,), lease=live)

@@ -52,8 +52,8 @@ def _unclaimed(site: Site, workspace: Workspace) -> Workspace:
             next_step="Look again: lessor workspace list.",
             path=workspace.path,
         )
-    for lease in site.lessor.leases.leases(task=workspace.task):
-        if lease.kind == "lease" and lease.live:
+    for lease in site.lessor.leases.leases(task=workspace.task, live=True):
+        if lease.kind == "lease":
             raise ConflictError(
                 f"{lease.agent} works on #{lease.number} now.",
                 next_step=f"Wait for its end, or stop it: lessor cancel {lease.number}.",

@@ -152,10 +152,10 @@ def _note(site: Site, task: str, places: list[tuple[int, str | None, Path | None
     try:
         if site.lessor.tasks.task(task).repository != site.repository:
             return 0
-        leases = site.lessor.leases.leases(task=task)
+        leases = site.lessor.leases.leases(task=task, live=True)
     except NotFoundError:  # another store's
         return 0
-    if any(lease.live for lease in leases):
+    if leases:
         return 0
     salvages = site.lessor.salvages.of_task(task)
     known = {s.ref for s in salvages} | {s.archive for s in salvages}
