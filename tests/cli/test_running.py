@@ -214,7 +214,8 @@ def test_a_task_that_has_to_wait_says_for_what_and_the_command_that_ends_it(
     for word in ("One", "Two"):
         lessor = person.ok("do", word, "--", works)
         assert "next  lessor diff" in lessor.out
-    said = person.ok("do", "Three", "--scope", ".", "--", works)
+    said = person.run("do", "Three", "--scope", ".", "--", works)
+    assert said.code == 75
     told = " ".join(said.out.split())
     assert "queued: waits for the result of #1 One to land" in told
     assert said.lines[-1] == "next  lessor land 1     lessor why 3"
