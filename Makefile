@@ -15,7 +15,7 @@ run: $(INSTALLED)  ## watch three agents work side by side; one is killed, one i
 	$(BIN)/lessor demo
 
 test: $(STAMP)  ## all tests, on SQLite and on a PostgreSQL out of a wheel
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest -n auto $(ARGS)
 
 # The same worlds each time: what another seed finds is no fault of the change that is checked.
 check: SEED := 1

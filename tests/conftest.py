@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +21,8 @@ KINDS = ("sqlite", "postgres")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Markers of these tests."""
+    """Markers of these tests; a closed terminal ends them under nohup, too, and all that they start."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     config.addinivalue_line(
         "markers", "breaks_rules: writes past the rules by raw SQL; the invariants aren't checked"
     )

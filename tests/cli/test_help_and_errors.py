@@ -207,7 +207,7 @@ def test_ctrl_c_exits_with_130_and_says_nothing(person: Person) -> None:
         stderr=subprocess.PIPE,
     )
     lock = person.state / "lessor.db.lock"
-    while not (lock.exists() and list(person.state.glob("workers/*"))):
+    while not (lock.exists() and list(person.state.glob("workers/[!.]*"))):  # written, and closed
         assert waiting.poll() is None
     waiting.send_signal(signal.SIGINT)
     out, err = waiting.communicate(timeout=60)
