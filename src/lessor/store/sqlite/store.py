@@ -173,6 +173,8 @@ class SqliteStore:
             tx.begin(self._now())
             slept = self._suspension.extend_leases(tx)
             answer = rule(tx)
+            # Read before the commit: a grant that is made isn't answered with a read's failure.
+            granted = self._last_lease() if tx.granted else 0
             self._db.execute("COMMIT")
         except FAULTS as error:
             self._roll_back()
@@ -181,8 +183,8 @@ class SqliteStore:
             self._roll_back()
             raise
         self._suspension.accounted(slept)
-        if tx.granted and self._high_water is not None:
-            self._high_water.raise_to(self._last_lease())
+        if self._high_water is not None:
+            self._high_water.raise_to(granted)
         return answer
 
     def _roll_back(self) -> None:
@@ -231,7 +233,10 @@ class SqliteStore:
         return int(row[0]) if row else 0
 
     def _version(self) -> int:
-        row = self._db.execute("PRAGMA data_version").fetchone()
+        try:
+            row = self._db.execute("PRAGMA data_version").fetchone()
+        except FAULTS as error:
+            raise translate(error, path=self.path) from error
         return int(row[0]) if row else 0
 
     def _give_up(self) -> None:
