@@ -8,6 +8,7 @@ import pytest
 
 from builders import TTL, MakeStore, StoreUnderTest, Yard
 from lessor.clock import ManualClock
+from lessor.model.grant import Reach
 from lessor.model.worker import NewWorker
 
 MINUTE = 60_000
@@ -172,22 +173,40 @@ def test_a_store_without_a_host_ends_nobodys_lease(sqlite: StoreUnderTest) -> No
     assert sqlite.connect().leases.watch(grant.holder).live
 
 
-def test_a_clock_that_steps_back_doesnt_take_time_back(yard: Yard, sqlite: StoreUnderTest) -> None:
+def test_a_clock_that_steps_back_takes_no_lease_and_no_turn_back(
+    yard: Yard, sqlite: StoreUnderTest
+) -> None:
     grant = yard.running("a")
     sqlite.advance(30_000)
     other = yard.running("b")
     clock_of(sqlite).step_wall(-3_600_000)
-    renewed = yard.lessor.leases.renew_one(grant.holder)
-    assert renewed.expires_ms >= other.granted_ms + TTL
+    assert yard.lessor.leases.renew_one(grant.holder).expires_ms >= grant.expires_ms
     later = yard.running("c")
     assert later.granted_ms >= other.granted_ms
+    assert later.fence > other.fence
     yard.complete(other)
-    ended = yard.lessor.leases.lease(other.lease)
-    assert ended.ended_ms is not None
-    assert ended.ended_ms >= ended.granted_ms
-    for task in (grant.task, other.task, later.task):
-        times = [entry.at_ms for entry in yard.lessor.tasks.history(task)]
-        assert times == sorted(times)
+    assert yard.lessor.leases.lease(other.lease).end == "completed"
+
+
+@pytest.mark.parametrize("free", [False, True])
+def test_a_process_that_saw_a_later_time_takes_nothing_from_who_did_not(
+    yard: Yard, sqlite: StoreUnderTest, free: bool
+) -> None:
+    """All processes read one clock: what one of them remembers of it isn't the time."""
+    where = {"repository": Reach.NO_REPOSITORY} if free else {}
+    sqlite.advance(3_600_000)
+    assert yard.claim(**where) == []  # this process has seen the later time
+    clock_of(sqlite).step_wall(-3_600_000)
+    other = Yard.__new__(Yard)
+    other.__dict__.update(yard.__dict__)
+    other.lessor = sqlite.connect()
+    other.add(free=free, scopes=() if free else ("a",))
+    grant = other.claim_one(**where)
+    sqlite.advance(TTL - 1)
+    yard.add(free=free, scopes=() if free else ("a",))
+    assert len(yard.claim(**where)) == int(free)
+    assert yard.lessor.leases.sweep() == []
+    assert other.lessor.leases.watch(grant.holder).live
 
 
 def test_another_process_with_a_clock_behind_grants_no_earlier(

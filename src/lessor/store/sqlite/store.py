@@ -51,7 +51,6 @@ class SqliteStore:
         self._statements = load_statements("sqlite")
         self._writers: WriterLock | None = None
         self._high_water: HighWater | None = None
-        self._latest = 0
         self._changes = 0
         self._seen = threading.local()
         in_memory = path == ":memory:"
@@ -192,12 +191,12 @@ class SqliteStore:
             self._db.execute("ROLLBACK")
 
     def _now(self) -> int:
-        """The wall clock, which doesn't go back as long as this process lives.
+        """The wall clock, as every process of this machine reads it.
 
-        Across processes the repository's floor keeps it from going back.
+        In a repository its floor keeps time from going back. Elsewhere a step back makes leases last
+        longer; a process that kept the later time for itself would end them too early.
         """
-        self._latest = max(self._latest, self.clock.wall_ms())
-        return self._latest
+        return self.clock.wall_ms()
 
     def _enter(self, host_id: str) -> None:
         """What a store needs before its first grant: a new term when rewound, the dead of a reboot."""
