@@ -207,6 +207,22 @@ def test_a_result_is_given_up_once_also_where_its_shadow_has_faded(yard: Yard) -
     assert yard.kinds(grant.task).count("discarded") == 1
 
 
+def test_however_many_results_there_are_all_of_them_can_be_read(yard: Yard) -> None:
+    tasks = [result(yard, f"src/{n}").task for n in range(5)]
+    landings = yard.lessor.landings
+    for page in (1, 2, 5, 6):
+        assert [one.task for one in landings.all_results(page=page)] == tasks
+    assert [one.task for one in landings.results(after=tasks[1], most=2)] == tasks[2:4]
+    assert (
+        list(
+            landings.all_results(
+                repository=yard.lessor.registry.add_repository("example.org/other").id
+            )
+        )
+        == []
+    )
+
+
 def test_a_shadow_that_blocks_for_longer_than_the_queue_allows_is_told(yard: Yard) -> None:
     yard.lessor.registry.set_queue("default", wait_max_ms=HOUR)
     first = result(yard, "src/a")

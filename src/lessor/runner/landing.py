@@ -101,9 +101,7 @@ class Lander:
 
     def _refuse_result(self, tasks: Sequence[Task]) -> None:
         """A result's branch is no target: what came onto it would count as landed, and be nowhere."""
-        results = self._desk.lessor.landings.results(
-            repository=self._desk.repository, unfinished=True
-        )
+        results = self._desk.lessor.landings.all_results(repository=self._desk.repository)
         own = next((one for one in results if one.branch == self._branch), None)
         if own is None:
             return

@@ -23,8 +23,6 @@ from lessor.runner.noting import NoteKind
 from lessor.service.landing import Unlanded
 from lessor.service.lessor import Lessor
 
-MOST = 1_000
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
@@ -41,14 +39,14 @@ class Settled:
 
 
 def settle_landed(
-    lessor: Lessor, common_dir: Path, *, repository: str, target: Target, most: int = MOST
+    lessor: Lessor, common_dir: Path, *, repository: str, target: Target
 ) -> list[Settled]:
     """Record as landed what `target` has of the repository's results; those that weren't known.
 
     It asks git about all of them at once, and no remote. A result's own branch has it by itself:
     where that is the target, nothing has landed.
     """
-    results = _open_results(lessor, repository, most=most)
+    results = _open_results(lessor, repository)
     if any(_is_own(target, one) for one in results):
         return []
     tasks = [lessor.tasks.task(one.task) for one in results]
@@ -115,8 +113,8 @@ def _is_own(target: Target, result: Unlanded) -> bool:
     return stands_on_it or target.name == result.branch
 
 
-def _open_results(lessor: Lessor, repository: str, *, most: int = MOST) -> list[Unlanded]:
-    results = lessor.landings.results(repository=repository, unfinished=True, most=most)
+def _open_results(lessor: Lessor, repository: str) -> list[Unlanded]:
+    results = lessor.landings.all_results(repository=repository)
     return [result for result in results if result.is_open]
 
 

@@ -5,6 +5,7 @@ A terminal task stays terminal: what happens to its result is the result's own.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lessor.errors import NotFoundError
@@ -79,21 +80,33 @@ class Landings:
         repository: str | None = None,
         task: str | None = None,
         unfinished: bool = False,
+        after: str | None = None,
         most: int = MOST_RESULTS,
     ) -> list[Unlanded]:
         """Results that haven't landed, oldest first: of a repository, of a task, or all.
 
         Args:
             unfinished: also the work of tasks that asked a person: it casts a shadow and can't land.
+            after: only those of later tasks than this one.
         """
         rows = self._store.read(
             "results",
             repository_id=0 if repository is None else self._naming.repository_row(repository),
             task_id=0 if task is None else self._naming.task_row(task),
             unfinished=int(unfinished),
+            after=0 if after is None else self._naming.task_row(after),
             most=most,
         )
         return [self._record(row) for row in rows]
+
+    def all_results(
+        self, *, repository: str | None = None, page: int = MOST_RESULTS
+    ) -> Iterator[Unlanded]:
+        """The same without a bound, unfinished ones too; read page by page."""
+        after = None
+        while some := self.results(repository=repository, unfinished=True, after=after, most=page):
+            yield from some
+            after = some[-1].task
 
     def blocking(self, *, repository: str | None = None) -> list[Blocking]:
         """Results that keep others waiting for too long: of a repository, or of all; oldest first.

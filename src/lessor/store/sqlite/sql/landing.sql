@@ -86,12 +86,12 @@ WHERE w.task_id = :task_id
 
 -- name: results
 -- Results that neither landed nor were given up, of a repository (0: of all) or of one task (0: of all);
--- with `unfinished` also the work of tasks that go on.
+-- with `unfinished` also the work of tasks that go on. Those after a task, oldest first.
 -- By the index of those that haven't landed; CROSS JOIN keeps it first (SQLite's own choice read every task).
 SELECT u.task_id, t.repository_id, u.lease_id, u.branch, u.head, u.below, u.trouble, l.ended_ms,
   CASE WHEN t.finished_ms IS NULL THEN 0 ELSE 1 END AS finished, (SELECT w.on_task FROM stand AS w WHERE w.task_id = u.task_id) AS on_task
 FROM unlanded AS u INDEXED BY unlanded_branch CROSS JOIN lease AS l ON l.id = u.lease_id CROSS JOIN task AS t ON t.id = u.task_id
-WHERE (:repository_id = 0 OR u.repository_id = :repository_id) AND (:task_id = 0 OR u.task_id = :task_id)
+WHERE u.task_id > :after AND (:repository_id = 0 OR u.repository_id = :repository_id) AND (:task_id = 0 OR u.task_id = :task_id)
   AND u.landed IS NULL AND u.given_up = 0 AND (t.status = 'succeeded' OR :unfinished = 1 AND t.finished_ms IS NULL)
 ORDER BY u.task_id
 LIMIT :most
