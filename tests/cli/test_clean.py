@@ -253,8 +253,7 @@ def test_a_worktree_of_another_clone_is_left_to_that_clone(
     shutil.rmtree(gone)
     assert fates(there) == {1: ("unknown", "stays"), 2: ("unknown", "stays")}
     said = there.ok("clean")
-    # However long the path is, and wherever it is broken.
-    assert f"belongs to another clone, {shop}".replace(" ", "") in "".join(said.out.split())
+    assert "it belongs to another clone," in " ".join(said.out.split())  # a long path is cut
     assert said.lines[-1] == f"next  lessor clean --repo {shop}"
     assert there.run("clean", "--discard", "1", "--yes").code == 6
     assert tree.exists()
