@@ -64,7 +64,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(asked: argparse.Namespace, place: Place, rng: Random, seed: int) -> bool:
     clock = SystemClock()
-    nemesis = Nemesis(place, rng, workers=asked.workers, ttl_ms=asked.ttl)
+    nemesis = Nemesis(
+        place,
+        rng,
+        workers=asked.workers,
+        ttl_ms=asked.ttl,
+        every_ms=asked.every,
+        long=asked.long,
+        enough=asked.open,
+    )
 
     began = next_line = 0
 
@@ -123,6 +131,7 @@ def _summary(
         "seconds": asked.seconds,
         "ttl_ms": asked.ttl,
         "calls": len(history.calls),
+        "asked": ops["claim"] + ops["acquire"],
         "claims": sum(
             len(call.ok["grants"])
             for call in history.calls
@@ -143,7 +152,7 @@ def _summary(
         "violations": violations,
     }
     _tell(
-        f"calls    {told['calls']}: {told['claims']} leases granted, {told['completions']} completed, "
+        f"calls    {told['calls']}: {told['asked']} claims, {told['claims']} leases granted, {told['completions']} completed, "
         f"{told['pushes']} pushes of which {told['landed']} landed, {told['refused']} refused, {told['open']} without an answer"
     )
     _tell(f"faults   {sum(nemesis.counts.values())}: {_kinds(nemesis.counts)}")
@@ -188,6 +197,16 @@ def _parser() -> argparse.ArgumentParser:
         "--workers", type=int, default=6, help="that faults strike; two more are spared"
     )
     parser.add_argument("--ttl", type=int, default=3000, help="every lease's term in milliseconds")
+    parser.add_argument(
+        "--every", type=int, default=1000, help="milliseconds from fault to fault, on average"
+    )
+    parser.add_argument(
+        "--long",
+        type=int,
+        default=30,
+        help="of a hundred leases, worked on for long; others a moment",
+    )
+    parser.add_argument("--open", type=int, default=12, help="open tasks that workers see to")
     parser.add_argument(
         "--untimed", action="store_true", help="tell how long recovery took, and don't judge it"
     )

@@ -25,8 +25,8 @@ from torture.worker import Orders
 
 ROOT = Path(__file__).resolve().parents[1]
 TICK_MS = 20
-BLOW_EVERY_MS = 1_000
-FAILOVER_EVERY_MS = 20_000
+FAILOVER_EVERY = 20
+"""Of so many faults' time one is a failover, which takes as long as all others."""
 LONGEST_START_MS = 60_000
 LONGEST_STOP_MS = 45_000
 CALM_MS = 2_000
@@ -67,13 +67,26 @@ class Nemesis:
         broken: workers that ended by themselves, with their last words.
     """
 
-    def __init__(self, place: Place, rng: Random, *, workers: int, ttl_ms: int) -> None:
+    def __init__(
+        self,
+        place: Place,
+        rng: Random,
+        *,
+        workers: int,
+        ttl_ms: int,
+        every_ms: int = 1_000,
+        long: int = 30,
+        enough: int = 12,
+    ) -> None:
         self.place = place
         self.counts: Counter[str] = Counter()
         self.stuck: list[str] = []
         self.broken: list[str] = []
         self._rng = rng
         self._ttl_ms = ttl_ms
+        self._every_ms = every_ms
+        self._long = long
+        self._enough = enough
         self._clock = SystemClock()
         self._log = Log(place.logs / "nemesis.jsonl", begin="nemesis")
         self._later: list[tuple[int, int, Callable[[], None]]] = []
@@ -99,14 +112,14 @@ class Nemesis:
 
     def run(self, until_ms: int, tell: Callable[[], None]) -> None:
         """Strike until the boot clock says so; `tell` is called at each tick."""
-        next_blow = self._clock.boottime_ms() + 2 * BLOW_EVERY_MS
-        self._next_failover = self._clock.boottime_ms() + FAILOVER_EVERY_MS // 2
+        next_blow = self._clock.boottime_ms() + 2 * self._every_ms
+        self._next_failover = self._clock.boottime_ms() + FAILOVER_EVERY * self._every_ms // 2
         while (now := self._clock.boottime_ms()) < until_ms:
             self._do_what_is_due(now)
             self._replace_the_dead()
             if now >= next_blow:
                 self._strike()
-                next_blow = now + self._rng.randrange(BLOW_EVERY_MS // 3, BLOW_EVERY_MS * 5 // 3)
+                next_blow = now + self._rng.randrange(self._every_ms // 3, self._every_ms * 5 // 3)
             self._fail_over(now)
             tell()
             self._clock.wait(TICK_MS)
@@ -156,6 +169,8 @@ class Nemesis:
             clone=str(self.place.state / f"clone-{place}{'-spared' if spared else ''}"),
             remote=str(self.place.remote.folder) if self.place.remote else "",
             clock=self.place.clock_file,
+            long=self._long,
+            enough=self._enough,
         )
         errors = self.place.folder / f"{name}.err"
         with errors.open("wb") as out:
@@ -315,7 +330,7 @@ class Nemesis:
             return
         self._on_the_way(CALM_MS)
         self._next_failover = now + self._rng.randrange(
-            FAILOVER_EVERY_MS // 2, FAILOVER_EVERY_MS * 3 // 2
+            FAILOVER_EVERY * self._every_ms // 2, FAILOVER_EVERY * self._every_ms * 3 // 2
         )
 
         def fail_over() -> None:

@@ -27,7 +27,7 @@ FAULTS = {
     "net": "the way to PostgreSQL cut, silent, deaf, slow, or cut after the server has answered",
     "partition": "half of the workers cut off, packets lost without a word: a network namespace's link, else the proxy",
     "failover": "SIGKILL to the primary, the synchronous standby promoted",
-    "pooler": "PgBouncer in transaction mode between",
+    "pooler": "PgBouncer in transaction mode between one host and the server",
 }
 ONLY_POSTGRES = frozenset({"net", "partition", "failover", "pooler"})
 HOSTS = 2
@@ -165,13 +165,15 @@ class Place:
         # Behind a pooler the way to the server may be moved; before it, it is cut.
         self._back = Proxy(self.cluster.place)
         self._undo.callback(self._back.close)
-        target = ("127.0.0.1", self._back.port)
+        direct = pooled = ("127.0.0.1", self._back.port)
         if "pooler" in self.faults:
-            pool = bouncer.Bouncer(target)
+            pool = bouncer.Bouncer(direct)
             self._undo.callback(pool.close)
-            target = pool.place
+            pooled = pool.place
         here = [host.address for host in self.hosts] or ["127.0.0.1"] * HOSTS
-        for address in [*here, "127.0.0.1"]:
+        # One host's workers go through the pooler, the others' straight to the server, with plans that it keeps.
+        ways = [pooled, *[direct] * (HOSTS - 1), direct]
+        for address, target in zip([*here, "127.0.0.1"], ways, strict=True):
             front = Proxy(target, host=address)
             self._undo.callback(front.close)
             self.fronts.append(front)

@@ -45,7 +45,6 @@ from torture.log import LOST, Log
 T = TypeVar("T")
 TRIES = 6
 MOST_HELD = 2
-ENOUGH_OPEN = 12
 DYING_S = (0.0001, 0.03)
 """How long after a call was begun the doomed die: a call takes about as long."""
 
@@ -61,6 +60,8 @@ class Orders:
         remote: what it is cloned from.
         spared: where it claims what others lost ("plain" or "fenced"): it works quickly, and is never stopped
             or killed. A slow remote keeps only one of them.
+        long: how many of a hundred leases are worked on for longer than a moment, up to one and a half terms.
+        enough: so many open tasks, and the worker adds no more.
         clock: a file that says how far the wall clock is ahead; empty for the machine's own.
     """
 
@@ -76,6 +77,8 @@ class Orders:
     remote: str = ""
     spared: str = ""
     clock: str = ""
+    long: int = 30
+    enough: int = 12
 
 
 class Worker:
@@ -305,7 +308,7 @@ class Worker:
         counts = self._once(
             "counts", {}, lambda: self.lessor.tasks.counts(everywhere=True), lambda _: {}
         )
-        if isinstance(counts, LessorError) or counts.get("queued", 0) > ENOUGH_OPEN:
+        if isinstance(counts, LessorError) or counts.get("queued", 0) > self.orders.enough:
             return
         places = [place for place in (self.orders.plain, self.orders.fenced) if place]
         batch = random_tasks(self.rng, self.rng.randrange(1, 5), repositories=places)
@@ -318,10 +321,8 @@ class Worker:
 
     def _work_ms(self) -> int:
         """Mostly quick; sometimes longer than a term, so that it has to be renewed."""
-        longest = (
-            300 if self.orders.spared or self.rng.random() < 0.7 else self.orders.ttl_ms * 3 // 2
-        )
-        return self.rng.randrange(longest)
+        is_long = not self.orders.spared and self.rng.randrange(100) < self.orders.long
+        return self.rng.randrange(self.orders.ttl_ms * 3 // 2 if is_long else 300)
 
     def _call(
         self,
