@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -142,3 +145,27 @@ def test_half_a_copy_is_never_taken_for_a_file_that_was_there(main: Path, worktr
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert bring_along(main, worktree) == [".env"]
     assert (worktree / ".env").read_text() == (main / ".env").read_text()
+
+
+def test_who_is_killed_while_it_copies_leaves_nothing_that_passes_for_the_file(
+    main: Path, worktree: Path
+):
+    (main / ".env").write_bytes(b"x" * 300_000)
+    killed = subprocess.run(
+        [sys.executable, "-c", _KILLED_AT_A_THIRD, str(main), str(worktree)], check=False
+    )
+    assert killed.returncode == -signal.SIGXFSZ
+    assert (worktree / ".env").stat().st_size == 100_000
+    assert bring_along(main, worktree) == [".env"]
+    assert (worktree / ".env").read_bytes() == b"x" * 300_000
+
+
+_KILLED_AT_A_THIRD = """
+import resource, signal, sys
+from pathlib import Path
+from lessor.git.bring import bring_along
+signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+bring_along(Path(sys.argv[1]), Path(sys.argv[2]))
+"""

@@ -24,6 +24,8 @@ INCLUDE_FILE = ".worktreeinclude"
 DEFAULT_PATTERNS = (".env*", ".claude/settings.local.json")
 
 _NONE_IGNORED = 1  # check-ignore's exit code
+_UNFINISHED = 0o200
+"""The mode of a copy until all of it is there: who was killed leaves nothing that passes for the file."""
 
 
 def include_patterns(text: str | None) -> tuple[str, ...]:
@@ -113,13 +115,24 @@ def _copy(source: Layout, target: Layout, path: str) -> bool:
     if not (is_link or stat.S_ISREG(found.st_mode)) or (is_link and not _stays(source, original)):
         return False
     place = place_below(target.path, path)
-    if os.path.lexists(place):
+    if _is_there(place):
         return False
     if is_link:
         place.symlink_to(original.readlink())
     else:
         _copy_bytes(original, place, found)
     return True
+
+
+def _is_there(place: Path) -> bool:
+    """Whether something is there that stays; half a copy goes."""
+    if not os.path.lexists(place):
+        return False
+    mode = place.lstat().st_mode
+    if not stat.S_ISREG(mode) or stat.S_IMODE(mode) != _UNFINISHED:
+        return True
+    place.unlink()
+    return False
 
 
 def _stays(source: Layout, link: Path) -> bool:
@@ -129,13 +142,13 @@ def _stays(source: Layout, link: Path) -> bool:
 
 def _copy_bytes(original: Path, place: Path, found: os.stat_result) -> None:
     reading = os.open(original, os.O_RDONLY | os.O_NOFOLLOW)
-    # Born private: a secret must not be readable between its creation and its chmod.
-    writing = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    writing = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _UNFINISHED)
     try:
         with os.fdopen(reading, "rb") as source, os.fdopen(writing, "wb") as copy:
             shutil.copyfileobj(source, copy)
+            copy.flush()
             os.fchmod(copy.fileno(), stat.S_IMODE(found.st_mode) & 0o777)
     except OSError:
-        place.unlink()  # the next try would leave half a file as one that was there
+        place.unlink()
         raise
     os.utime(place, ns=(found.st_atime_ns, found.st_mtime_ns))
