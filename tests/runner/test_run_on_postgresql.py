@@ -9,6 +9,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from run_rig import ADD, RunRig
 from supervisor_rig import until
 
@@ -68,6 +69,34 @@ def test_a_killed_runners_lease_ends_by_its_supervisors_proof(shop):
     until(lambda: shop.ends(task) == ["gone"], "the proof is recorded")
     assert shop.run("cp half.txt rest.txt") == 0
     assert shop.shown(task, "rest.txt") == "half"
+
+
+def test_a_run_says_that_the_store_is_away_and_that_it_is_back(shop):
+    runs = shop.connect()
+    started = shop.start(workers=2, stay=True, lessor=runs)
+    until(lambda: len(shop.lessor.registry.workers()) == 2, "both slots look for work")
+    place = conninfo_to_dict(shop.url)
+    name = str(place.pop("dbname"))
+    with psycopg.connect(make_conninfo(**place, dbname="postgres"), autocommit=True) as db:
+        away = psycopg.sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS {}")
+        db.execute(away.format(psycopg.sql.Identifier(name), psycopg.sql.SQL("false")))
+        db.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,)
+        )
+        shop.await_note(NoteKind.HELD)
+        db.execute(away.format(psycopg.sql.Identifier(name), psycopg.sql.SQL("true")))
+    shop.await_note(NoteKind.FOUND)
+    shop.lessor.close()
+    shop.lessor = shop.connect()
+    task = shop.add()
+    shop.await_note(NoteKind.CLAIMED)
+    until(lambda: shop.task(task).state == "succeeded", "the task is done")
+    shop.stopping.drain()
+    assert started.result() == 0
+    runs.close()
+    (told,) = shop.notes.texts(NoteKind.HELD)
+    assert told.startswith("nothing is claimed, asked again every 1 s for 2 m: ")
+    assert "the store answers again" in shop.notes.texts(NoteKind.FOUND)
 
 
 PASSWORD = "se:cr\\et@1"

@@ -23,13 +23,16 @@ from lessor.runner.baseline import Baseline
 from lessor.runner.coming import Coming
 from lessor.runner.desk import Desk
 from lessor.runner.judging import Judge
+from lessor.runner.noting import NoteKind
 from lessor.runner.outcome import Outcome
 from lessor.runner.remote import Remote
 from lessor.runner.stopping import Stopping
+from lessor.runner.words import span_text
 
 IDLE_MS = 250
 UNREACHABLE_MS = 2 * MINUTE
 """How long a slot with nothing to do waits for a store that doesn't answer."""
+ASK_AGAIN_MS = 4 * IDLE_MS
 
 
 class Tally:
@@ -47,6 +50,7 @@ class Tally:
         self.refusal: BaseException | None = None
         self._outcomes: dict[str, tuple[int, Outcome]] = {}
         self._running = 0
+        self._is_silent = False
         self._lock = threading.Lock()
 
     @property
@@ -77,6 +81,12 @@ class Tally:
             epoch, _ = self._outcomes.get(grant.task, (0, None))
             if outcome is not None and grant.epoch >= epoch:
                 self._outcomes[grant.task] = (grant.epoch, outcome)
+
+    def turn_silent(self, *, to: bool) -> bool:
+        """Note whether the store is silent; whether that is new, so that one slot of them tells it."""
+        with self._lock:
+            was, self._is_silent = self._is_silent, to
+            return was is not to
 
     def refuse(self, error: BaseException) -> None:
         """Note what ends the run; the first one is told."""
@@ -125,7 +135,7 @@ class Slot:
                 self._remote.recover()
                 grant = self._tally.claim(lambda: self._claim(worker))
                 over = grant is None and self._is_over()
-                self._silent_since = None
+                self._store_answered()
             except (StoreUnavailableError, BusyError) as silent:
                 self._wait_for_store(silent)
                 continue
@@ -161,13 +171,21 @@ class Slot:
         self._silent_since = self._silent_since or now
         if now - self._silent_since >= UNREACHABLE_MS and self._tally.idle:
             raise silent
-        self._stopping.wait(4 * IDLE_MS)
+        if self._tally.turn_silent(to=True):
+            again = f"asked again every {span_text(ASK_AGAIN_MS)} for {span_text(UNREACHABLE_MS)}"
+            self._desk.note(NoteKind.HELD, f"nothing is claimed, {again}: {silent.message}")
+        self._stopping.wait(ASK_AGAIN_MS)
+
+    def _store_answered(self) -> None:
+        self._silent_since = None
+        if self._tally.turn_silent(to=False):
+            self._desk.note(NoteKind.FOUND, "the store answers again")
 
     def _wait_for_remote(self) -> None:
         """Wait a little for a fenced remote that doesn't answer; raise when it never does."""
         if self._tally.idle:
             self._remote.refuse_gone()
-        self._stopping.wait(4 * IDLE_MS)
+        self._stopping.wait(ASK_AGAIN_MS)
 
     def _is_over(self) -> bool:
         if self._desk.options.stay or not self._tally.idle:
