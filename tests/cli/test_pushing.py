@@ -272,3 +272,27 @@ def test_a_claim_that_waits_finds_out_about_a_push_that_dies_meanwhile(
     assert pushing.returncode == -9
     again = person.claim("--task", number, "--wait", "1h")  # the test would end before that
     assert again["epoch"] == grant["epoch"] + 1
+
+
+def test_a_push_that_takes_long_says_what_it_waits_for(
+    person: Person, shop: Path, origin: Path, tmp_path: Path
+) -> None:
+    working(person, shop)
+    go_on = tmp_path / "go-on"
+    hook = origin / "hooks" / "pre-receive"
+    hook.write_text(f"#!/bin/sh\nuntil test -e {go_on}; do sleep 0.1; done\n")
+    hook.chmod(0o755)
+    pushing = subprocess.Popen(
+        person.command("push", "--remote", "hub"),
+        cwd=shop,
+        env=person.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert pushing.stderr is not None
+    told = pushing.stderr.readline()
+    go_on.touch()
+    out, _ = pushing.communicate(timeout=60)
+    assert told == "  note  git push takes long; it may go on for 14 m 55 s. Ctrl-C stops it.\n"
+    assert (pushing.returncode, "pushed" in out) == (0, True)

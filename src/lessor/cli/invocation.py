@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from lessor.cli.output import Format, Record, columns, write_lines, write_record, write_records
 from lessor.cli.text import Line, Piece, Tone, shown
+from lessor.cli.times import lapse
 from lessor.clock import Clock, SystemClock
 from lessor.errors import StoreUnavailableError
 
@@ -149,6 +150,13 @@ class Invocation:
     def columns(self) -> int:
         """How wide lines may be."""
         return columns()
+
+    def tell_of_slow_git(self, verb: str, left_s: float) -> None:
+        """Say at the terminal what is waited for."""
+        if self.for_people:
+            left = lapse(round(left_s * 1000))
+            told = f"git {verb} takes long; it may go on for {left}. Ctrl-C stops it."
+            write_lines([[Piece("  note  ", Tone.WARN), shown(told)]], sys.stderr)
 
     def answer(self, record: Record, lines: Callable[[], Iterable[Line]]) -> None:
         """Answer with one record: its lines for people, itself for programs."""

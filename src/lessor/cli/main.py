@@ -20,6 +20,7 @@ from lessor.cli.options import pass_invocation, shared_options
 from lessor.cli.outlet import PIPE_CLOSED, UnheardError, failure, open_outlet, unwritten
 from lessor.cli.problem import problem_of, report
 from lessor.errors import LessorError
+from lessor.git.patience import told_when_slow
 
 OK = 0
 INTERRUPTED = 128 + signal.SIGINT
@@ -41,6 +42,7 @@ _NAME = "lessor"
 def root(ctx: click.Context, invocation: Invocation, *, watch: bool) -> None:
     """Show what runs, waits and needs you in this repository."""
     ctx.call_on_close(invocation.close)
+    told_when_slow.set(invocation.tell_of_slow_git)
     if ctx.invoked_subcommand is None:
         from lessor.cli.page import show_page
 

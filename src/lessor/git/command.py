@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from lessor.errors import GitError, GitMissingError
+from lessor.git.patience import SLOW_S, told_when_slow
 
 DEFAULT_TIMEOUT_S = 120.0
 CHECKOUT_TIMEOUT_S = 900.0
@@ -304,7 +305,7 @@ def _finish(
     timeout_s: float,
 ) -> GitResult:
     try:
-        out, err = process.communicate(input, timeout=timeout_s)
+        out, err = _communicate(process, input, args=args, timeout_s=timeout_s)
     except subprocess.TimeoutExpired as late:
         _stop(process)
         raise GitError(
@@ -317,6 +318,21 @@ def _finish(
         _stop(process)
         raise
     return GitResult(code=process.returncode, out=out, err=err)
+
+
+def _communicate(
+    process: subprocess.Popen[bytes],
+    input: bytes | None,  # noqa: A002 - as in run_git
+    *,
+    args: Sequence[str],
+    timeout_s: float,
+) -> tuple[bytes, bytes]:
+    if timeout_s <= SLOW_S:
+        return process.communicate(input, timeout=timeout_s)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        return process.communicate(input, timeout=SLOW_S)
+    told_when_slow.get()(_verb(args), timeout_s - SLOW_S)
+    return process.communicate(timeout=timeout_s - SLOW_S)  # the rest of the input is remembered
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
