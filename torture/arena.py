@@ -24,8 +24,8 @@ def random_paths(rng: Random) -> tuple[str, ...]:
     return tuple(rng.sample(LEAVES, 2 if kind < 0.2 else 1))
 
 
-def random_tasks(rng: Random, wanted: int, *, repositories: Iterable[str]) -> list[NewTask]:
-    """A batch, some of it without a repository."""
+def random_tasks(rng: Random, wanted: int, *, repositories: Iterable[str | None]) -> list[NewTask]:
+    """A batch for these repositories, None being none; some of it without one in any case."""
     places = [*repositories]
     return [
         _random_task(rng, None if rng.random() < 0.2 else rng.choice(places)) for _ in range(wanted)

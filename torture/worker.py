@@ -148,7 +148,9 @@ class Worker:
         if place is not Reach.NO_REPOSITORY and self.rng.random() < 0.15:
             return self._acquire(str(place))
         grants = self._claim(place)
-        if not grants and self.rng.random() < 0.5:
+        if not grants and place is Reach.NO_REPOSITORY:
+            self._add(random_tasks(self.rng, self.rng.randrange(1, 9), repositories=[None]))
+        elif not grants and self.rng.random() < 0.5:
             self._submit()
         return None
 
@@ -311,7 +313,9 @@ class Worker:
         if isinstance(counts, LessorError) or counts.get("queued", 0) > self.orders.enough:
             return
         places = [place for place in (self.orders.plain, self.orders.fenced) if place]
-        batch = random_tasks(self.rng, self.rng.randrange(1, 5), repositories=places)
+        self._add(random_tasks(self.rng, self.rng.randrange(1, 5), repositories=places))
+
+    def _add(self, batch: list[NewTask]) -> None:
         self._once(
             "submit",
             {},
