@@ -21,8 +21,10 @@ KINDS = ("sqlite", "postgres")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Markers of these tests; a closed terminal ends them under nohup, too, and all that they start."""
+    """Markers of these tests; a closed terminal and Ctrl-C end what they start, also under nohup and behind `&`."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line(
         "markers", "breaks_rules: writes past the rules by raw SQL; the invariants aren't checked"
     )
