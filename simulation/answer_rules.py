@@ -106,14 +106,21 @@ def authority_is_exclusive(answer: Answer) -> Iterator[str]:
     """Nobody is told of a grant while somebody else still rightly believes in an overlapping one."""
     for grant in grants_in(answer) if answer.memory.clock_was_right else ():
         number = answer.naming.lease_row(grant.lease)
+        if answer.doing.interrupted and _was_taken(answer.tables.lease(number)):
+            continue  # while the answer was on its way
         for other, (until, who) in list(answer.memory.believed.items()):
             row = answer.tables.lease(other)
             if other == number or row is None or until <= answer.at_ms:
                 continue
-            if row["end_reason"] not in {None, "lapsed"}:
-                continue  # a person or a witness took it, or its holder gave it back
+            if _was_taken(row):
+                continue
             if _overlap(answer.tables, number, other):
                 yield f"lease {number} was granted while {who} believes in lease {other}"
+
+
+def _was_taken(row: Row | None) -> bool:
+    """Whether a person or a witness ended the lease, or its holder gave it back."""
+    return row is not None and row["end_reason"] not in {None, "lapsed"}
 
 
 ANSWER_RULES = (

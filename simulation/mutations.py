@@ -476,6 +476,11 @@ MUTATIONS: Sequence[Mutation] = (
         ],
     ),
     Mutation(
+        name="nobody asks what became of a push",
+        edits=[("publish/recovering.py", r"after = 0\n    while", "after = 1 << 60\n    while")],
+        caught_by=["every_push_is_settled", "everything_claimable_is_claimed"],
+    ),
+    Mutation(
         name="the fences of ended leases stay open",
         edits=[
             (
@@ -560,6 +565,78 @@ MUTATIONS: Sequence[Mutation] = (
             "fences_only_grow",
             "a_question_keeps_its_paths",
         ],
+    ),
+    Mutation(
+        name="a renewal is told longer than it is",
+        edits=[
+            (
+                ENDING,
+                r"(l\.renew_request, l\.version, l\.ttl_ms,) l\.expires_ms,",
+                r"\1 l.expires_ms + 1000 AS expires_ms,",
+            )
+        ],
+        caught_by=["what_is_told_as_renewed_is_on_record"],
+    ),
+    Mutation(
+        name="a refused completion is told as done",
+        edits=[
+            (ENDING, r"AS ord, changes\(\) AS done,", "AS ord, 1 AS done,"),
+            (
+                ENDING,
+                r"p\.lease_id IS NOT NULL AS done, (l\.id AS lease_id,\n.*\n  l\.ended_ms, l\.end_reason, l\.end_digest)",
+                r"1 AS done, \1",
+            ),
+        ],
+        caught_by=["what_is_told_as_ended_is_on_record"],
+    ),
+    Mutation(
+        name="a grant is told longer than it is",
+        edits=[
+            (
+                OWN,
+                r"(l\.ttl_ms, l\.granted_ms,) l\.expires_ms,",
+                r"\1 l.expires_ms + 1000 AS expires_ms,",
+            )
+        ],
+        caught_by=["what_is_told_as_granted_is_on_record"],
+    ),
+    Mutation(
+        name="a holder is told twice the term",
+        edits=[("service/granting.py", r"ttl_ms=time_left\(", "ttl_ms=2 * time_left(")],
+        caught_by=["authority_is_exclusive"],
+    ),
+    Mutation(
+        name="all tasks have one branch",
+        edits=[
+            (OWN, r":branch_type \|\| '/' \|\| s\.number \|\| '-' \|\| s\.branch_words", "'ai/x'"),
+            index("lease_one_live_per_branch"),
+            index("task_one_unfinished_per_branch"),
+        ],
+        caught_by=["one_live_lease_a_branch"],
+    ),
+    Mutation(
+        name="a grant takes the floor back",
+        edits=[(OWN, r"p\.fence \+ 1, max\(:now, p\.floor_ms\)", "p.fence + 1, :now")],
+        caught_by=["nothing_goes_back"],
+    ),
+    Mutation(
+        name="the answer to a request goes with its lease",
+        edits=[
+            (
+                ENDING,
+                r"(UPDATE task SET needs_left = needs_left - 1\nWHERE id IN \(SELECT d\.task_id FROM dependency)",
+                (
+                    r"DELETE FROM request WHERE answer = (SELECT '[' || l.id || ']' FROM lease AS l "
+                    r"WHERE l.task_id = :task_id AND l.epoch = :epoch AND l.kind = 'lease');\n\1"
+                ),
+            )
+        ],
+        caught_by=["nothing_is_deleted"],
+    ),
+    Mutation(
+        name="a push goes backward",
+        edits=[("publish/pushing.py", r"    _refuse_backward\(errand, old\)\n", "")],
+        caught_by=["branches_keep_their_commits"],
     ),
 )
 
