@@ -93,13 +93,30 @@ def test_a_fence_reference_is_on_record_before_it_is_made(yard: Yard) -> None:
     assert fences.unclosed(yard.repository.id) == [made]
 
 
-def test_announcing_again_keeps_what_there_is(yard: Yard) -> None:
+def test_announcing_again_keeps_what_is_open(yard: Yard) -> None:
     grant = yard.running("src")
     ready(yard, grant)
     again = yard.lessor.fences.announce(grant.holder, remote="origin", oid=D)
     assert (again.oid, again.state) == (B, FenceState.OPEN)
     elsewhere = yard.lessor.fences.announce(grant.holder, remote="mirror", oid=D)
     assert (elsewhere.oid, elsewhere.state) == (D, FenceState.OPENING)
+
+
+def test_only_the_last_try_to_make_a_reference_opens_it(yard: Yard) -> None:
+    """What an earlier one has sent may arrive at any time: no push may expect it."""
+    grant = yard.running("src")
+    fences = yard.lessor.fences
+    fences.announce(grant.holder, remote="origin", oid=B)
+    made = fences.announce(grant.holder, remote="origin", oid=D)
+    assert (made.oid, made.state) == (D, FenceState.OPENING)
+    with pytest.raises(TransitionRefusedError, match="Another process"):
+        fences.opened(grant.holder, remote="origin", oid=B)
+    assert fences.at(grant.lease, "origin") == made
+    with pytest.raises(TransitionRefusedError):
+        fences.opened(grant.holder, remote="mirror", oid=D)
+    opened = fences.opened(grant.holder, remote="origin", oid=D)
+    assert (opened.oid, opened.state) == (D, FenceState.OPEN)
+    assert fences.opened(grant.holder, remote="origin", oid=B) == opened
 
 
 def test_only_a_live_holder_is_made_ready(yard: Yard) -> None:

@@ -15,6 +15,7 @@ from lessor.git.fence import (
     fence_ref,
     first_fence,
     next_fence,
+    open_anew,
     open_fence,
 )
 from lessor.model.label import Label, format_label
@@ -31,8 +32,8 @@ def bare(tmp_path: Path, main: Path, git) -> Path:
     return place
 
 
-def first(main: Path, lease: str = "lease_a") -> str:
-    return first_fence(main, lease=lease, label=LABEL, at_ms=1_800_000_000_000)
+def first(main: Path, lease: str = "lease_a", once: str = "1") -> str:
+    return first_fence(main, lease=lease, once=once, label=LABEL, at_ms=1_800_000_000_000)
 
 
 def following(main: Path, after: str, why: str = "push") -> str:
@@ -43,8 +44,8 @@ def refs(git, bare: Path) -> str:
     return git(bare, "for-each-ref", "--format=%(refname) %(objectname)", "refs/lessor")
 
 
-def test_a_fence_begins_with_the_same_commit_whenever_it_is_made_again(main: Path, git) -> None:
-    assert first(main) == first(main)
+def test_a_fence_begins_with_another_commit_at_every_try(main: Path, git) -> None:
+    assert first(main) != first(main, once="2")
     assert first(main) != first(main, "lease_b")
     assert "epoch=1" in git(main, "log", "-1", "--format=%(trailers:key=Lessor-Label)", first(main))
     assert git(main, "ls-tree", first(main)) == ""
@@ -59,14 +60,20 @@ def test_a_fence_moves_to_its_child(main: Path, git) -> None:
 
 def test_a_fence_is_made_again_without_a_change(main: Path, bare: Path, git) -> None:
     for _ in range(2):
-        open_fence(main, "origin", REF, first(main), closing={})
+        assert open_fence(main, "origin", REF, first(main), closing={})
         assert refs(git, bare) == f"{REF} {first(main)}"
 
 
-def test_a_fence_that_somebody_else_made_is_refused(main: Path, bare: Path, git) -> None:
-    open_fence(main, "origin", REF, first(main, "other"), closing={})
-    with pytest.raises(GitError, match="another value"):
-        open_fence(main, "origin", REF, first(main), closing={})
+def test_a_fence_that_was_made_already_is_told_and_made_anew(main: Path, bare: Path, git) -> None:
+    other, ended = first(main, once="2"), fence_ref("lease_b")
+    open_fence(main, "origin", REF, other, closing={})
+    open_fence(main, "origin", ended, first(main, "lease_b"), closing={})
+    closing = {ended: [first(main, "lease_b")]}
+    assert not open_fence(main, "origin", REF, first(main), closing=closing)
+    assert refs(git, bare) == f"{REF} {other}"
+    assert not open_anew(main, "origin", REF, first(main), instead_of=None)
+    assert open_anew(main, "origin", REF, first(main), instead_of=other)
+    assert refs(git, bare) == f"{REF} {first(main)}"
 
 
 def test_names_of_leases_never_stand_in_each_others_way(main: Path, bare: Path, git) -> None:
@@ -125,11 +132,18 @@ def test_a_fence_that_a_question_moved_is_closed_by_what_it_was_before(
     assert refs(git, bare) == ""
 
 
-def test_a_value_that_nobody_recorded_isnt_closed(main: Path, bare: Path, git) -> None:
-    open_fence(main, "origin", REF, first(main, "other"), closing={})
+def test_a_value_that_nobody_recorded_is_closed_as_it_is_read(main: Path, bare: Path, git) -> None:
+    open_fence(main, "origin", REF, first(main, once="late"), closing={})
+    assert close_fence(main, "origin", REF, [first(main)]) is None
+    assert refs(git, bare) == ""
+
+
+def test_a_value_that_is_neither_recorded_nor_shown_is_told(main: Path, bare: Path, git) -> None:
+    open_fence(main, "origin", REF, first(main, once="late"), closing={})
+    git(bare, "config", "uploadpack.hideRefs", "refs/lessor")
     with pytest.raises(GitError, match="nobody recorded"):
         close_fence(main, "origin", REF, [first(main)])
-    assert refs(git, bare) == f"{REF} {first(main, 'other')}"
+    assert refs(git, bare) == f"{REF} {first(main, once='late')}"
 
 
 def test_what_is_hidden_from_readers_is_closed_all_the_same(main: Path, bare: Path, git) -> None:

@@ -10,9 +10,19 @@ from site_of_work import Site, git
 
 import lessor.service.fences as fences_module
 import lessor.service.intents as intents_module
-from lessor.errors import GitError, LeaseLostError, NotARepositoryError, RemoteUnreachableError
+from lessor.errors import (
+    GitError,
+    LeaseLostError,
+    NotARepositoryError,
+    PushRefusedError,
+    RemoteUnreachableError,
+    TransitionRefusedError,
+)
 from lessor.git.fence import FENCES, fence_ref, first_fence
+from lessor.git.push import Fate, RefChange, push
+from lessor.model.grant import Grant
 from lessor.model.intent import Publish
+from lessor.publish import fencing
 from lessor.publish.claiming import claim_ready
 from lessor.publish.fencing import close_ended, make_ready
 from lessor.publish.recovering import recover
@@ -23,6 +33,15 @@ from lessor.service.fences import FenceState
 def state(site: Site, lease: str) -> FenceState | None:
     found = site.lessor.fences.at(lease, "origin")
     return found.state if found else None
+
+
+def tried(site: Site, grant: Grant) -> str:
+    """What a try to make the lease's reference announced; it was cut short then."""
+    oid = first_fence(
+        site.clone, lease=grant.lease, once="tried", label=grant.label, at_ms=grant.granted_ms
+    )
+    site.lessor.fences.announce(grant.holder, remote="origin", oid=oid)
+    return oid
 
 
 def test_claiming_makes_the_leases_own_reference(site: Site) -> None:
@@ -44,11 +63,82 @@ def test_a_claim_that_was_cut_short_goes_on_at_the_retry(site: Site) -> None:
     """It died after the reference was made and before the lease was on record as ready."""
     site.yard.add(scopes=["src"])
     (grant,) = site.yard.claim()
-    oid = first_fence(site.clone, lease=grant.lease, label=grant.label, at_ms=grant.granted_ms)
-    site.lessor.fences.announce(grant.holder, remote="origin", oid=oid)
+    oid = tried(site, grant)
     git(site.clone, "push", "-q", "origin", f"{oid}:{fence_ref(grant.lease)}")
     make_ready(site.lessor, site.clone, grant.holder)
     assert state(site, grant.lease) is FenceState.OPEN
+    assert site.push(grant, site.commit()).fenced
+
+
+def test_what_an_unanswered_try_brings_back_no_push_expects(site: Site) -> None:
+    """It makes the reference of a lease that is over, and a push that is as late comes after it."""
+    site.yard.add(scopes=["src"])
+    (grant,) = site.yard.claim()
+    oid = tried(site, grant)
+    make_ready(site.lessor, site.clone, grant.holder)
+    late = site.commit("late")
+    site.hook(site.bare, "pre-receive", "exit 1")  # it is under way, and isn't there yet
+    with pytest.raises(PushRefusedError):
+        site.push(grant, late)
+    site.hook(site.bare, "pre-receive", "exit 0")
+    (intent,) = site.lessor.intents.of_task(grant.task)
+    site.lessor.leases.release(grant.holder, reason="gone")
+    assert close_ended(site.lessor, site.clone, site.yard.repository.id)
+    git(site.clone, "push", "-q", "origin", f"{oid}:{fence_ref(grant.lease)}")
+    arrived = push(
+        site.clone,
+        "origin",
+        [
+            RefChange(ref=site.ref(grant), expected=None, new=late),
+            RefChange(
+                ref=fence_ref(grant.lease),
+                expected=intent.publish.fence,
+                new=intent.publish.next_fence,
+            ),
+        ],
+    )
+    assert arrived.fate(fence_ref(grant.lease)) is Fate.STALE
+    assert site.tip(grant) == ""
+
+
+def test_what_an_unanswered_try_brings_back_before_it_is_closed_stays_in_nobodys_way(
+    site: Site,
+) -> None:
+    site.yard.add(scopes=["src"])
+    (grant,) = site.yard.claim()
+    oid = tried(site, grant)
+    make_ready(site.lessor, site.clone, grant.holder)
+    site.push(grant, site.commit())
+    site.lessor.leases.release(grant.holder, reason="done")
+    git(site.clone, "push", "-q", "-f", "origin", f"{oid}:{fence_ref(grant.lease)}")
+    current = site.holding("docs")
+    assert site.fences() == [current.lease]
+
+
+@pytest.mark.parametrize("when", ["before it looks", "after it has looked"])
+def test_two_processes_of_a_holder_dont_take_each_others_reference(
+    site: Site, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    """The other one makes the lease ready beside this one's look at the remote."""
+    site.yard.add(scopes=["src"])
+    (grant,) = site.yard.claim()
+    git(site.clone, "push", "-q", "origin", f"{tried(site, grant)}:{fence_ref(grant.lease)}")
+    look = fencing.remote_tips
+
+    def beside_another(*args: Any) -> dict[str, str]:
+        monkeypatch.setattr(fencing, "remote_tips", look)
+        if when == "before it looks":
+            make_ready(site.lessor, site.clone, grant.holder)
+            return look(*args)
+        found = look(*args)
+        make_ready(site.lessor, site.clone, grant.holder)
+        return found
+
+    monkeypatch.setattr(fencing, "remote_tips", beside_another)
+    with pytest.raises(TransitionRefusedError, match="Another process"):
+        make_ready(site.lessor, site.clone, grant.holder)
+    assert state(site, grant.lease) is FenceState.OPEN
+    assert site.push(grant, site.commit()).fenced
 
 
 def test_the_claimer_closes_the_references_of_ended_leases(site: Site) -> None:
@@ -171,9 +261,7 @@ def test_a_claimer_that_comes_too_late_leaves_nothing_behind(site: Site) -> None
     """Its lease ran out, and was closed, before it made its reference."""
     site.yard.add(scopes=["src"])
     (late,) = site.yard.claim()
-    lease = site.lessor.leases.lease(late.lease)
-    oid = first_fence(site.clone, lease=late.lease, label=lease.label, at_ms=lease.granted_ms)
-    site.lessor.fences.announce(late.holder, remote="origin", oid=oid)
+    oid = tried(site, late)
     site.lapse()
     (current,) = site.claim()
     with pytest.raises(LeaseLostError):

@@ -3,7 +3,8 @@
 `refs/lessor/fence/<lease>` is made when the lease is claimed, moved by compare-and-swap in the same
 atomic push as the branch, and deleted when the lease ends: a push that expects it then fails. It
 has to move in every push: git doesn't send a reference that is there already, so that nothing
-would be compared. The name is the lease's id, which never holds a slash: `fence/feature` and
+would be compared. It never begins twice with one value: what makes it may arrive when it is long
+closed, and a push that is as late would find what it expects. The name is the lease's id, which never holds a slash: `fence/feature` and
 `fence/feature/x` couldn't both exist.
 """
 
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from lessor.errors import GitError, RemoteUnreachableError
 from lessor.git.command import run_git
-from lessor.git.push import ASK_TIMEOUT_S, Fate, RefChange, push
+from lessor.git.push import ASK_TIMEOUT_S, Fate, RefChange, push, remote_tips
 from lessor.git.refs import OWN
 from lessor.git.trailer import labelled
 
@@ -28,9 +29,13 @@ def fence_ref(lease: str) -> str:
     return f"{FENCES}{lease}"
 
 
-def first_fence(cwd: Path, *, lease: str, label: str, at_ms: int) -> str:
-    """The commit that a lease's fence reference begins with: the same whenever it is made again."""
-    return _commit(cwd, f"fence of {lease}", label=label, at_ms=at_ms)
+def first_fence(cwd: Path, *, lease: str, once: str, label: str, at_ms: int) -> str:
+    """A commit that a lease's fence reference begins with.
+
+    Args:
+        once: what no other try to make the reference has.
+    """
+    return _commit(cwd, f"fence of {lease}\n\n{once}", label=label, at_ms=at_ms)
 
 
 def next_fence(cwd: Path, *, after: str, why: str, label: str, at_ms: int) -> str:
@@ -45,13 +50,16 @@ def next_fence(cwd: Path, *, after: str, why: str, label: str, at_ms: int) -> st
 
 def open_fence(
     cwd: Path, remote: str, ref: str, value: str, *, closing: Mapping[str, Sequence[str]]
-) -> None:
+) -> bool:
     """Close the fence references of `closing` and make `ref` with `value`, in one push where it goes.
 
     Made again, it changes nothing.
 
     Args:
         closing: the values that each may have, the likeliest first.
+
+    Returns:
+        Whether `ref` has `value`; False where it has another one.
 
     Raises:
         RemoteUnreachableError: the remote can't be asked.
@@ -61,11 +69,24 @@ def open_fence(
     fates = push(
         cwd, remote, [*_likeliest(closing), own], atomic=False, timeout_s=ASK_TIMEOUT_S
     ).fates
-    if fates[ref] not in {Fate.MOVED, Fate.SAME}:
+    if fates[ref] not in {Fate.MOVED, Fate.SAME, Fate.STALE}:
         raise _refusal(remote, ref, fates[ref])
     for other, values in closing.items():
         if fates[other] is not Fate.MOVED:
             close_fence(cwd, remote, other, values)
+    return fates[ref] is not Fate.STALE
+
+
+def open_anew(cwd: Path, remote: str, ref: str, value: str, *, instead_of: str | None) -> bool:
+    """Make a fence reference with `value` where it was found at `instead_of`; whether it has it.
+
+    Raises:
+        RemoteUnreachableError: the remote can't be asked; it may be closed by then.
+        GitError: the remote refuses.
+    """
+    if instead_of is not None:
+        _swap(cwd, remote, ref, expected=instead_of, new=None)
+    return _swap(cwd, remote, ref, expected=None, new=value) is not Fate.STALE
 
 
 def close_fences(cwd: Path, remote: str, closing: Mapping[str, Sequence[str]]) -> None:
@@ -78,35 +99,38 @@ def close_fences(cwd: Path, remote: str, closing: Mapping[str, Sequence[str]]) -
 
 
 def close_fence(cwd: Path, remote: str, ref: str, values: Sequence[str]) -> str | None:
-    """Delete a fence reference that has one of `values`; which, or None where there was none.
+    """Delete a fence reference; which of `values` it had, or None where it had none of them.
 
-    Every value is tried by compare-and-swap and nothing is read: what a remote hides from readers
+    Every value is tried by compare-and-swap before anything is read: what a remote hides from readers
     it may still compare. That there is none is proved by making one, and deleting that again. Where
-    a question has moved it on from one of `values` (see `ask_fence`), that one is the answer. Somebody
-    else who closes it at the same moment makes the same proof: then all of it is tried again.
+    a question has moved it on from one of `values` (see `ask_fence`), that one is the answer. Any
+    other value came too late to be on record; it is deleted as it is read. Somebody else who closes
+    the reference at the same moment makes the same proof: then all of it is tried again.
 
     Args:
         values: the oldest first, so that a push that lands in between is met by the next.
 
     Raises:
         RemoteUnreachableError: the remote can't be asked.
-        GitError: it has another value, or the remote refuses the deletion.
+        GitError: it has another value and hides it, or the remote refuses the deletion.
     """
     mark = _commit(cwd, "there was none", label="", at_ms=0)
     for _ in range(_TRIES):
         for value in values:
-            if _swap(cwd, remote, ref, expected=value, new=None) is Fate.MOVED:
+            if _deleted(cwd, remote, ref, value):
                 return value
         if _swap(cwd, remote, ref, expected=None, new=mark) is not Fate.STALE:
             _swap(cwd, remote, ref, expected=mark, new=None)
             return None
         for value in values:
-            for asked in _asked(cwd, value):
-                if _swap(cwd, remote, ref, expected=asked, new=None) is Fate.MOVED:
-                    return value
+            if any(_deleted(cwd, remote, ref, asked) for asked in _asked(cwd, value)):
+                return value
+        shown = remote_tips(cwd, remote, ref).get(ref)
+        if shown is not None and _deleted(cwd, remote, ref, shown):
+            return None
     raise GitError(
-        f"{ref} at {remote} has a value that nobody recorded.",
-        next_step=f"Look at it: git ls-remote {remote} {ref}. Delete it if nobody needs it.",
+        f"{ref} at {remote} has a value that nobody recorded, and {remote} doesn't show it.",
+        next_step=f"Delete it where {remote} is kept: git update-ref -d {ref}. Its lease is over.",
         ref=ref,
         remote=remote,
     )
@@ -142,6 +166,10 @@ def _asked(cwd: Path, value: str) -> list[str]:
     ]
 
 
+def _deleted(cwd: Path, remote: str, ref: str, expected: str) -> bool:
+    return _swap(cwd, remote, ref, expected=expected, new=None) is Fate.MOVED
+
+
 def _likeliest(closing: Mapping[str, Sequence[str]]) -> list[RefChange]:
     return [RefChange(ref=ref, expected=v[0], new=None) for ref, v in closing.items()]
 
@@ -170,9 +198,8 @@ def _refusal(remote: str, ref: str, fate: Fate) -> GitError:
             ref=ref,
             remote=remote,
         )
-    what = "has another value for" if fate is Fate.STALE else "refuses to change"
     return GitError(
-        f"{remote} {what} {ref}.",
+        f"{remote} refuses to change {ref}.",
         next_step="It has to let you make, move and delete references below refs/lessor/.",
         ref=ref,
         remote=remote,

@@ -1,7 +1,9 @@
 """Making a lease ready at the remote that its repository is fenced at.
 
 In this order: the pushes of ended leases are recovered, the lease's own reference is announced and
-made, those of ended leases are closed, and only then is the lease on record as ready.
+made, those of ended leases are closed, and only then is the lease on record as ready. A try that
+was cut short may still make its reference, at any time: the next one makes it with a value of its
+own, and no push ever expects one that an unanswered try could bring back.
 """
 
 from __future__ import annotations
@@ -9,9 +11,18 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from lessor.errors import GitError, LeaseLostError, NotFoundError
-from lessor.git.fence import FENCES, close_fence, close_fences, fence_ref, first_fence, open_fence
-from lessor.git.push import tips_below
+from lessor.errors import GitError, LeaseLostError, NotFoundError, TransitionRefusedError
+from lessor.git.fence import (
+    FENCES,
+    close_fence,
+    close_fences,
+    fence_ref,
+    first_fence,
+    open_anew,
+    open_fence,
+)
+from lessor.git.push import remote_tips, tips_below
+from lessor.ids import new_token
 from lessor.model.lease import Holder
 from lessor.publish.recovering import recover
 from lessor.service.fences import FenceRef, FenceState
@@ -29,7 +40,8 @@ def make_ready(lessor: Lessor, cwd: Path, holder: Holder) -> FenceRef | None:
     Raises:
         LeaseLostError: the lease is over.
         RemoteUnreachableError: the remote can't be asked; the lease isn't ready.
-        GitError: the remote refuses, or has what nobody recorded; the lease isn't ready.
+        GitError: the remote refuses; the lease isn't ready.
+        TransitionRefusedError: another process of the holder is making it ready.
     """
     lease = lessor.leases.lease(holder.lease)
     if lease.repository is None:
@@ -39,7 +51,8 @@ def make_ready(lessor: Lessor, cwd: Path, holder: Holder) -> FenceRef | None:
     if remote is None:
         return None
     recover(lessor, cwd, lease.repository)
-    oid = first_fence(cwd, lease=lease.id, label=lease.label, at_ms=lease.granted_ms)
+    once = new_token()[:16]
+    oid = first_fence(cwd, lease=lease.id, once=once, label=lease.label, at_ms=lease.granted_ms)
     fence = lessor.fences.announce(holder, remote=remote, oid=oid)
     if known.term > 0:
         # Before those on record: the restored store may know an older value of one.
@@ -50,8 +63,8 @@ def make_ready(lessor: Lessor, cwd: Path, holder: Holder) -> FenceRef | None:
     refs = {fence_ref(over): [oid] for over, oid in closing.items()}
     if fence.state is FenceState.OPEN:
         close_fences(cwd, remote, refs)
-    else:
-        open_fence(cwd, remote, fence_ref(lease.id), fence.oid, closing=refs)
+    elif not open_fence(cwd, remote, fence_ref(lease.id), fence.oid, closing=refs):
+        _open_anew(lessor, cwd, fence)
     lessor.fences.closed(list(closing), remote=remote)
     _close_all(lessor, cwd, lease.repository, remote)
     return _opened(lessor, cwd, holder, fence)
@@ -83,6 +96,20 @@ def _close_all(lessor: Lessor, cwd: Path, repository: str, remote: str) -> None:
 
 def _ended(lessor: Lessor, repository: str, remote: str) -> dict[str, str]:
     return {fence.lease: fence.oid for fence in lessor.fences.unclosed(repository, remote=remote)}
+
+
+def _open_anew(lessor: Lessor, cwd: Path, fence: FenceRef) -> None:
+    """Make the lease's reference where a try that was cut short has made it already."""
+    ref = fence_ref(fence.lease)
+    # Read first: what another process of the holder makes after the question below isn't what is read.
+    there = remote_tips(cwd, fence.remote, ref).get(ref)
+    mine = lessor.fences.at(fence.lease, fence.remote) == fence
+    if not (mine and open_anew(cwd, fence.remote, ref, fence.oid, instead_of=there)):
+        raise TransitionRefusedError(
+            f"Another process is making this lease ready at {fence.remote}.",
+            next_step="Try again.",
+            remote=fence.remote,
+        )
 
 
 def _opened(lessor: Lessor, cwd: Path, holder: Holder, fence: FenceRef) -> FenceRef:

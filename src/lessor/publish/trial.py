@@ -23,7 +23,7 @@ def try_remote(cwd: Path, remote: str) -> None:
     refuse_several_places(cwd, remote)
     scratch = f"{OWN}/trial/{new_token()[:16]}"
     branch, fence = f"{scratch}/branch", f"{scratch}/fence"
-    first = first_fence(cwd, lease="trial", label="", at_ms=0)
+    first = first_fence(cwd, lease="trial", once="", label="", at_ms=0)
     second = next_fence(cwd, after=first, why="trial", label="", at_ms=0)
 
     def swap(expected: str | None, new: str | None, *, stale: bool = False) -> Pushed:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from lessor.errors import TransitionRefusedError
 from lessor.model.lease import Holder, LeaseId
 from lessor.service.naming import Naming
 from lessor.service.proof import held, lock_holder
@@ -52,10 +53,11 @@ class Fences:
         self._naming = naming
 
     def announce(self, holder: Holder, *, remote: str, oid: str) -> FenceRef:
-        """Record that the holder is about to make its lease's reference; said again, it stays.
+        """Record that the holder is about to make its lease's reference; one that is open stays.
 
         Args:
-            oid: the value that it will begin with.
+            oid: the value that it will begin with. Said again before it is open, this is the one:
+                whoever said it before can't open it any more.
 
         Raises:
             LeaseLostError: the caller isn't the live holder.
@@ -71,7 +73,7 @@ class Fences:
                 repository_id=row.repository_id,
                 remote=remote,
                 oid=oid,
-            )
+            ) or tx.rows("fence_ref", lease_id=row.lease_id, remote=remote)
             return self._record(FenceRefRow._make(made[0]))
 
         return held(self._store, self._naming, holder, rule, verb="fenced")
@@ -81,6 +83,7 @@ class Fences:
 
         Raises:
             LeaseLostError: the caller isn't the live holder: what it made stays behind.
+            TransitionRefusedError: another process of the holder has announced it since.
         """
 
         def rule(tx: Transaction) -> FenceRef:
@@ -89,6 +92,12 @@ class Fences:
             known = [self._record(FenceRefRow._make(one)) for one in found]
             if known and known[0].state is FenceState.OPEN:
                 return known[0]  # another process of the holder may have pushed since it was read
+            if not known or known[0].oid != oid:
+                raise TransitionRefusedError(
+                    f"Another process is making this lease ready at {remote}.",
+                    next_step="Try again.",
+                    remote=remote,
+                )
             moved = tx.rows(
                 "move_fence_ref",
                 lease_id=row.lease_id,

@@ -4,10 +4,10 @@ RETURNING id, canonical, name, fold_case, normalize,
   coalesce((SELECT c.fence FROM counter AS c WHERE c.repository_id = id), 0) AS fence, term, unlanded, fence_remote, unfenced
 
 -- name: put_fence_ref
--- Announced again, it keeps what it has.
+-- Announced again before it is open, it has the new value; nothing comes back of one that is open.
 INSERT INTO fence_ref AS f (lease_id, repository_id, remote, oid, state, at_ms)
 VALUES (:lease_id, :repository_id, :remote, :oid, 'opening', :now)
-ON CONFLICT (lease_id, remote) DO UPDATE SET at_ms = excluded.at_ms
+ON CONFLICT (lease_id, remote) DO UPDATE SET oid = excluded.oid, at_ms = excluded.at_ms WHERE f.state = 'opening'
 RETURNING lease_id, remote, oid, state
 
 -- name: move_fence_ref
