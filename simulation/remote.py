@@ -17,7 +17,7 @@ from lessor.git import fence as git_fence
 from lessor.git.command import GitResult
 from lessor.git.fence import FENCES
 from lessor.git.push import Fate, Pushed, RefChange
-from lessor.publish import fencing, pushing, recovering
+from lessor.publish import pushing, recovering
 from simulation.plan import Plan
 
 HEADS = "refs/heads/"
@@ -121,10 +121,14 @@ class Remote:
         self._world.sleep(self._world.span("push", 5, 200))
         return {ref: self.refs[ref] for ref in refs if ref in self.refs}
 
-    def tips_below(self, _cwd: object, remote: str, prefix: str) -> dict[str, str]:
-        """What `lessor.git.push.tips_below` promises."""
+    def compared_tip(self, cwd: object, remote: str, ref: str, *, other: str) -> str | None:  # noqa: ARG002 - it is never the answer
+        """What `lessor.git.compared.compared_tip` promises."""
+        return self.tips(cwd, remote, ref).get(ref)
+
+    def compared_names(self, _cwd: object, remote: str, prefix: str, *, other: str) -> list[str]:  # noqa: ARG002
+        """What `lessor.git.compared.compared_names` promises."""
         self._refuse_down(remote)
-        return {ref: oid for ref, oid in self.refs.items() if ref.startswith(prefix)}
+        return [ref for ref in self.refs if ref.startswith(prefix)]
 
     def place_of(self, _cwd: object, _remote: str) -> None:
         """What `lessor.git.remote.place_of` promises of a remote on another machine."""
@@ -205,9 +209,8 @@ def wired(remote: Remote) -> Iterator[None]:
             (git_fence, "push", remote.push),
             (git_fence, "run_git", remote.run_git),
             (git_fence, "_commit", commit),
-            (git_fence, "remote_tips", remote.tips),
-            (fencing, "tips_below", remote.tips_below),
-            (fencing, "remote_tips", remote.tips),
+            (git_fence, "compared_tip", remote.compared_tip),
+            (git_fence, "compared_names", remote.compared_names),
             (recovering, "remote_tips", remote.tips),
             (recovering, "place_of", remote.place_of),
             (pushing, "remote_tips", remote.tips),

@@ -9,10 +9,13 @@ import pytest
 from lessor.errors import GitError, RemoteUnreachableError
 from lessor.git.fence import (
     _commit,
+    _mark,
     ask_fence,
     close_fence,
     close_fences,
     fence_ref,
+    fence_tip,
+    fences_there,
     first_fence,
     next_fence,
     open_anew,
@@ -132,18 +135,32 @@ def test_a_fence_that_a_question_moved_is_closed_by_what_it_was_before(
     assert refs(git, bare) == ""
 
 
-def test_a_value_that_nobody_recorded_is_closed_as_it_is_read(main: Path, bare: Path, git) -> None:
+@pytest.mark.parametrize("hidden", [False, True])
+def test_a_value_that_nobody_recorded_is_closed_as_it_is_read(
+    main: Path, bare: Path, git, hidden: bool
+) -> None:
+    if hidden:
+        git(bare, "config", "uploadpack.hideRefs", "refs/lessor")
     open_fence(main, "origin", REF, first(main, once="late"), closing={})
     assert close_fence(main, "origin", REF, [first(main)]) is None
     assert refs(git, bare) == ""
 
 
-def test_a_value_that_is_neither_recorded_nor_shown_is_told(main: Path, bare: Path, git) -> None:
-    open_fence(main, "origin", REF, first(main, once="late"), closing={})
+def test_fences_are_seen_where_readers_see_none(main: Path, bare: Path, git) -> None:
+    assert (fence_tip(main, "origin", REF), fences_there(main, "origin")) == (None, [])
     git(bare, "config", "uploadpack.hideRefs", "refs/lessor")
-    with pytest.raises(GitError, match="nobody recorded"):
-        close_fence(main, "origin", REF, [first(main)])
-    assert refs(git, bare) == f"{REF} {first(main, once='late')}"
+    git(main, "push", "-q", "origin", "main", f"main:{REF}x/no", f"main:{fence_ref('lease_b')}")
+    git(main, "push", "-q", "origin", f"{first(main)}:{REF}")
+    assert fence_tip(main, "origin", REF) == first(main)
+    assert fence_tip(main, "origin", f"{REF}y") is None
+    assert {*fences_there(main, "origin")} == {REF, f"{REF}x/no", fence_ref("lease_b")}
+    mark = _mark(main)
+    git(main, "push", "-q", "-f", "origin", f"{mark}:{REF}")
+    assert fence_tip(main, "origin", REF) == mark
+    bare.rename(bare.with_name("away"))
+    for look in (lambda: fence_tip(main, "origin", REF), lambda: fences_there(main, "origin")):
+        with pytest.raises(RemoteUnreachableError):
+            look()
 
 
 def test_what_is_hidden_from_readers_is_closed_all_the_same(main: Path, bare: Path, git) -> None:

@@ -70,6 +70,29 @@ def test_a_claim_that_was_cut_short_goes_on_at_the_retry(site: Site) -> None:
     assert site.push(grant, site.commit()).fenced
 
 
+def test_a_claim_that_was_cut_short_goes_on_where_readers_see_no_reference(site: Site) -> None:
+    git(site.bare, "config", "uploadpack.hideRefs", "refs/lessor")
+    site.yard.add(scopes=["src"])
+    (grant,) = site.yard.claim()
+    git(site.clone, "push", "-q", "origin", f"{tried(site, grant)}:{fence_ref(grant.lease)}")
+    make_ready(site.lessor, site.clone, grant.holder)
+    assert site.push(grant, site.commit()).fenced
+
+
+def test_what_came_too_late_to_be_on_record_is_closed_where_readers_see_no_reference(
+    site: Site,
+) -> None:
+    git(site.bare, "config", "uploadpack.hideRefs", "refs/lessor")
+    site.yard.add(scopes=["src"])
+    (grant,) = site.yard.claim()
+    late = tried(site, grant)
+    site.lessor.fences.announce(grant.holder, remote="origin", oid="d" * 40)
+    git(site.clone, "push", "-q", "origin", f"{late}:{fence_ref(grant.lease)}")
+    site.lapse()
+    current = site.holding("docs")
+    assert site.fences() == [current.lease]
+
+
 def test_what_an_unanswered_try_brings_back_no_push_expects(site: Site) -> None:
     """It makes the reference of a lease that is over, and a push that is as late comes after it."""
     site.yard.add(scopes=["src"])
@@ -123,10 +146,10 @@ def test_two_processes_of_a_holder_dont_take_each_others_reference(
     site.yard.add(scopes=["src"])
     (grant,) = site.yard.claim()
     git(site.clone, "push", "-q", "origin", f"{tried(site, grant)}:{fence_ref(grant.lease)}")
-    look = fencing.remote_tips
+    look = fencing.fence_tip
 
-    def beside_another(*args: Any) -> dict[str, str]:
-        monkeypatch.setattr(fencing, "remote_tips", look)
+    def beside_another(*args: Any) -> str | None:
+        monkeypatch.setattr(fencing, "fence_tip", look)
         if when == "before it looks":
             make_ready(site.lessor, site.clone, grant.holder)
             return look(*args)
@@ -134,7 +157,7 @@ def test_two_processes_of_a_holder_dont_take_each_others_reference(
         make_ready(site.lessor, site.clone, grant.holder)
         return found
 
-    monkeypatch.setattr(fencing, "remote_tips", beside_another)
+    monkeypatch.setattr(fencing, "fence_tip", beside_another)
     with pytest.raises(TransitionRefusedError, match="Another process"):
         make_ready(site.lessor, site.clone, grant.holder)
     assert state(site, grant.lease) is FenceState.OPEN
@@ -273,7 +296,10 @@ def test_a_claimer_that_comes_too_late_leaves_nothing_behind(site: Site) -> None
     assert current.lease in site.fences()
 
 
-def test_a_restored_store_closes_what_it_has_lost(site: Site) -> None:
+@pytest.mark.parametrize("hidden", [False, True])
+def test_a_restored_store_closes_what_it_has_lost(site: Site, hidden: bool) -> None:
+    if hidden:
+        git(site.bare, "config", "uploadpack.hideRefs", "refs/lessor")
     lost = site.holding("src")
     other = "lease_00000000000000000000000001"
     git(site.clone, "push", "-q", "origin", f"main:{FENCES}{other}")

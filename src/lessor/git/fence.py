@@ -15,7 +15,8 @@ from pathlib import Path
 
 from lessor.errors import GitError, RemoteUnreachableError
 from lessor.git.command import run_git
-from lessor.git.push import ASK_TIMEOUT_S, Fate, RefChange, push, remote_tips
+from lessor.git.compared import compared_names, compared_tip
+from lessor.git.push import ASK_TIMEOUT_S, Fate, RefChange, push
 from lessor.git.refs import OWN
 from lessor.git.trailer import labelled
 
@@ -101,20 +102,20 @@ def close_fences(cwd: Path, remote: str, closing: Mapping[str, Sequence[str]]) -
 def close_fence(cwd: Path, remote: str, ref: str, values: Sequence[str]) -> str | None:
     """Delete a fence reference; which of `values` it had, or None where it had none of them.
 
-    Every value is tried by compare-and-swap before anything is read: what a remote hides from readers
-    it may still compare. That there is none is proved by making one, and deleting that again. Where
-    a question has moved it on from one of `values` (see `ask_fence`), that one is the answer. Any
-    other value came too late to be on record; it is deleted as it is read. Somebody else who closes
-    the reference at the same moment makes the same proof: then all of it is tried again.
+    Every value is tried by compare-and-swap before anything is read. That there is none is proved by
+    making one, and deleting that again. Where a question has moved it on from one of `values` (see
+    `ask_fence`), that one is the answer. Any other value came too late to be on record; it is deleted
+    as it is read. Somebody else who closes the reference at the same moment makes the same proof:
+    then all of it is tried again.
 
     Args:
         values: the oldest first, so that a push that lands in between is met by the next.
 
     Raises:
         RemoteUnreachableError: the remote can't be asked.
-        GitError: it has another value and hides it, or the remote refuses the deletion.
+        GitError: others move it all the while, or the remote refuses the deletion.
     """
-    mark = _commit(cwd, "there was none", label="", at_ms=0)
+    mark = _mark(cwd)
     for _ in range(_TRIES):
         for value in values:
             if _deleted(cwd, remote, ref, value):
@@ -125,15 +126,29 @@ def close_fence(cwd: Path, remote: str, ref: str, values: Sequence[str]) -> str 
         for value in values:
             if any(_deleted(cwd, remote, ref, asked) for asked in _asked(cwd, value)):
                 return value
-        shown = remote_tips(cwd, remote, ref).get(ref)
-        if shown is not None and _deleted(cwd, remote, ref, shown):
+        there = fence_tip(cwd, remote, ref)
+        if there is not None and _deleted(cwd, remote, ref, there):
             return None
     raise GitError(
-        f"{ref} at {remote} has a value that nobody recorded, and {remote} doesn't show it.",
-        next_step=f"Delete it where {remote} is kept: git update-ref -d {ref}. Its lease is over.",
+        f"{ref} at {remote} has another value at every look.",
+        next_step="Try again. Its lease is over: whoever moves it has to stop.",
         ref=ref,
         remote=remote,
     )
+
+
+def fence_tip(cwd: Path, remote: str, ref: str) -> str | None:
+    """What a fence reference is at, also where the remote hides it from readers; None where it isn't there.
+
+    Raises:
+        RemoteUnreachableError: the remote can't be asked.
+    """
+    return compared_tip(cwd, remote, ref, other=_mark(cwd))
+
+
+def fences_there(cwd: Path, remote: str) -> list[str]:
+    """All fence references that a remote has, of whatever store; hidden ones and errors as in `fence_tip`."""
+    return compared_names(cwd, remote, FENCES, other=_mark(cwd))
 
 
 def ask_fence(
@@ -164,6 +179,11 @@ def _asked(cwd: Path, value: str) -> list[str]:
         _commit(cwd, _QUESTION, label="", at_ms=0, parent=parent, keep=False)
         for parent in (value, None)
     ]
+
+
+def _mark(cwd: Path) -> str:
+    """A value that no lease's reference ever has."""
+    return _commit(cwd, "there was none", label="", at_ms=0)
 
 
 def _deleted(cwd: Path, remote: str, ref: str, expected: str) -> bool:

@@ -10,7 +10,7 @@ moves all the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -288,10 +288,8 @@ def _send(
     Args:
         told: tell the option to the remote; else only to hooks that are this machine's processes.
     """
-    settings = {"push.pushOption": option} if option and told else {}
-    if ":" not in remote and not remote.startswith((".", "/")):
-        settings[f"remote.{remote}.mirror"] = "false"  # a mirror's push names no reference
-    env = {**way_to_hosts(), **_configured(settings), **({PUSH: option} if option else {})}
+    settings = {**unmirrored(remote), **({"push.pushOption": option} if option and told else {})}
+    env = {**way_to_hosts(), **configured(settings), **({PUSH: option} if option else {})}
     try:
         return run_git(args, cwd=cwd, check=False, env=env, timeout_s=timeout_s, hooks=hooks)
     except GitError as stopped:
@@ -300,7 +298,13 @@ def _send(
         return None
 
 
-def _configured(settings: Mapping[str, str]) -> dict[str, str]:
+def unmirrored(remote: str) -> dict[str, str]:
+    """The configuration for a push that names references: a mirror's names none."""
+    is_name = ":" not in remote and not remote.startswith((".", "/"))
+    return {f"remote.{remote}.mirror": "false"} if is_name else {}
+
+
+def configured(settings: Mapping[str, str]) -> dict[str, str]:
     """Configuration for one command, by its environment."""
     env = {"GIT_CONFIG_COUNT": str(len(settings))}
     for n, (key, value) in enumerate(settings.items()):
@@ -308,16 +312,20 @@ def _configured(settings: Mapping[str, str]) -> dict[str, str]:
     return env
 
 
-def _fates(result: GitResult) -> dict[str, Fate]:
-    """The lines `<flag> TAB <from>:<to> TAB <summary>` of --porcelain."""
-    found: dict[str, Fate] = {}
+def reported(result: GitResult) -> Iterator[tuple[str, str, str]]:
+    """Flag, reference and summary out of the lines `<flag> TAB <from>:<to> TAB <summary>` of --porcelain."""
     for line in result.text.split("\n"):
         flag, _, rest = line.partition("\t")
         names, _, summary = rest.partition("\t")
-        if len(flag) != 1 or not summary:
-            continue
-        # Neither an object id nor a full reference name holds a colon.
-        ref, fate = names.partition(":")[2], _fate(flag, summary)
+        if len(flag) == 1 and summary:
+            # Neither an object id nor a full reference name holds a colon.
+            yield flag, names.partition(":")[2], summary
+
+
+def _fates(result: GitResult) -> dict[str, Fate]:
+    found: dict[str, Fate] = {}
+    for flag, ref, summary in reported(result):
+        fate = _fate(flag, summary)
         # Of several places that don't agree, nobody can say that it moved or didn't.
         found[ref] = fate if found.get(ref, fate) is fate else Fate.UNKNOWN
     return found

@@ -17,11 +17,12 @@ from lessor.git.fence import (
     close_fence,
     close_fences,
     fence_ref,
+    fence_tip,
+    fences_there,
     first_fence,
     open_anew,
     open_fence,
 )
-from lessor.git.push import remote_tips, tips_below
 from lessor.ids import new_token
 from lessor.model.lease import Holder
 from lessor.publish.recovering import recover
@@ -102,7 +103,7 @@ def _open_anew(lessor: Lessor, cwd: Path, fence: FenceRef) -> None:
     """Make the lease's reference where a try that was cut short has made it already."""
     ref = fence_ref(fence.lease)
     # Read first: what another process of the holder makes after the question below isn't what is read.
-    there = remote_tips(cwd, fence.remote, ref).get(ref)
+    there = fence_tip(cwd, fence.remote, ref)
     mine = lessor.fences.at(fence.lease, fence.remote) == fence
     if not (mine and open_anew(cwd, fence.remote, ref, fence.oid, instead_of=there)):
         raise TransitionRefusedError(
@@ -124,9 +125,9 @@ def _opened(lessor: Lessor, cwd: Path, holder: Holder, fence: FenceRef) -> Fence
 
 def _close_unknown(lessor: Lessor, cwd: Path, remote: str) -> None:
     """Close what leases left that a restored store has lost, or whose last values it has lost."""
-    for ref, oid in tips_below(cwd, remote, FENCES).items():
+    for ref in fences_there(cwd, remote):
         if _is_over(lessor, ref.removeprefix(FENCES)):
-            close_fence(cwd, remote, ref, [oid])
+            close_fence(cwd, remote, ref, [])
 
 
 def _is_over(lessor: Lessor, lease: str) -> bool:
