@@ -20,7 +20,7 @@ from lessor.cli.options import pass_invocation, shared_options
 from lessor.cli.outlet import PIPE_CLOSED, UnheardError, failure, open_outlet, unwritten
 from lessor.cli.problem import problem_of, report
 from lessor.errors import LessorError
-from lessor.git.patience import told_when_slow
+from lessor.git.slow import told_when_slow
 
 OK = 0
 INTERRUPTED = 128 + signal.SIGINT

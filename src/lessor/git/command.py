@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from lessor.errors import GitError, GitMissingError
-from lessor.git.patience import SLOW_S, told_when_slow
+from lessor.git.slow import SLOW_S, told_when_slow
 
 DEFAULT_TIMEOUT_S = 120.0
 CHECKOUT_TIMEOUT_S = 900.0
