@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from person import Person, git
+
+from lessor.cli.invocation import Invocation
+from lessor.git import command
+from lessor.git.command import run_git
+from lessor.git.slow import told_when_slow
 
 
 @pytest.fixture
@@ -296,3 +303,23 @@ def test_a_push_that_takes_long_says_what_it_waits_for(
     out, _ = pushing.communicate(timeout=60)
     assert told == "  note  git push takes long; it may go on for 14 m 55 s. Ctrl-C stops it.\n"
     assert (pushing.returncode, "pushed" in out) == (0, True)
+
+
+def test_git_goes_on_where_nobody_can_be_told_that_it_takes_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on = tmp_path / "go-on"
+
+    def tell(verb: str, left_s: float) -> None:
+        go_on.touch()
+        Invocation().tell_of_slow_git(verb, left_s)
+
+    monkeypatch.setattr(command, "SLOW_S", 0.01)
+    told = told_when_slow.set(tell)
+    try:
+        with io.FileIO("/dev/full", "w") as full:
+            monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(full, write_through=True))
+            wait = f"alias.wait=!until test -e {go_on}; do sleep 0.1; done; echo done"
+            assert run_git(["-c", wait, "wait"], cwd=tmp_path).text == "done"
+    finally:
+        told_when_slow.reset(told)

@@ -10,6 +10,7 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -156,7 +157,8 @@ class Invocation:
         if self.for_people:
             left = lapse(round(left_s * 1000))
             told = f"git {verb} takes long; it may go on for {left}. Ctrl-C stops it."
-            write_lines([[Piece("  note  ", Tone.WARN), shown(told)]], sys.stderr)
+            with suppress(OSError):  # git is in the middle of something, and goes on unheard
+                write_lines([[Piece("  note  ", Tone.WARN), shown(told)]], sys.stderr)
 
     def answer(self, record: Record, lines: Callable[[], Iterable[Line]]) -> None:
         """Answer with one record: its lines for people, itself for programs."""
