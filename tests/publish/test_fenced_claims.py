@@ -70,6 +70,22 @@ def test_a_claim_that_was_cut_short_goes_on_at_the_retry(site: Site) -> None:
     assert site.push(grant, site.commit()).fenced
 
 
+def test_each_try_to_make_a_reference_has_a_value_of_its_own(site: Site) -> None:
+    site.yard.add(scopes=["src"])
+    (grant,) = site.yard.claim()
+    values = set()
+    for _ in range(2):
+        away = site.bare.rename(site.bare.with_name("away"))
+        with pytest.raises(RemoteUnreachableError):
+            make_ready(site.lessor, site.clone, grant.holder)
+        away.rename(site.bare)
+        announced = site.lessor.fences.at(grant.lease, "origin")
+        assert announced
+        values.add(announced.oid)
+    make_ready(site.lessor, site.clone, grant.holder)
+    assert len({*values, site.fence(grant)}) == 3
+
+
 def test_a_claim_that_was_cut_short_goes_on_where_readers_see_no_reference(site: Site) -> None:
     git(site.bare, "config", "uploadpack.hideRefs", "refs/lessor")
     site.yard.add(scopes=["src"])
