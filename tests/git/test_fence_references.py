@@ -8,6 +8,7 @@ import pytest
 
 from lessor.errors import GitError, RemoteUnreachableError
 from lessor.git.fence import (
+    FENCES,
     _commit,
     _mark,
     ask_fence,
@@ -74,8 +75,9 @@ def test_a_fence_that_was_made_already_is_told_and_made_anew(main: Path, bare: P
     closing = {ended: [first(main, "lease_b")]}
     assert not open_fence(main, "origin", REF, first(main), closing=closing)
     assert refs(git, bare) == f"{REF} {other}"
-    assert not open_anew(main, "origin", REF, first(main), instead_of=None)
-    assert open_anew(main, "origin", REF, first(main), instead_of=other)
+    assert not open_anew(main, "origin", REF, first(main), mine=lambda: False)
+    assert refs(git, bare) == f"{REF} {other}"
+    assert open_anew(main, "origin", REF, first(main), mine=lambda: True)
     assert refs(git, bare) == f"{REF} {first(main)}"
 
 
@@ -133,6 +135,14 @@ def test_a_fence_that_a_question_moved_is_closed_by_what_it_was_before(
     ask_fence(clone, "origin", REF, [first(main)])
     assert close_fence(main, "origin", REF, [first(main)]) == first(main)
     assert refs(git, bare) == ""
+
+
+def test_a_reference_that_cant_be_made_is_told(main: Path, bare: Path, git) -> None:
+    git(main, "push", "-q", "origin", f"main:{FENCES.rstrip('/')}")
+    with pytest.raises(GitError, match="refuses to change"):
+        open_anew(main, "origin", REF, first(main), mine=lambda: True)
+    with pytest.raises(GitError, match="refuses to change"):
+        close_fence(main, "origin", REF, [first(main)])
 
 
 @pytest.mark.parametrize("hidden", [False, True])

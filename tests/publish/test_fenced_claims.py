@@ -18,11 +18,11 @@ from lessor.errors import (
     RemoteUnreachableError,
     TransitionRefusedError,
 )
+from lessor.git import fence as git_fence
 from lessor.git.fence import FENCES, fence_ref, first_fence
 from lessor.git.push import Fate, RefChange, push
 from lessor.model.grant import Grant
 from lessor.model.intent import Publish
-from lessor.publish import fencing
 from lessor.publish.claiming import claim_ready
 from lessor.publish.fencing import close_ended, make_ready
 from lessor.publish.recovering import recover
@@ -84,6 +84,15 @@ def test_each_try_to_make_a_reference_has_a_value_of_its_own(site: Site) -> None
         values.add(announced.oid)
     make_ready(site.lessor, site.clone, grant.holder)
     assert len({*values, site.fence(grant)}) == 3
+
+
+def test_a_lease_whose_reference_cant_be_made_is_given_back(site: Site) -> None:
+    """As where somebody else's push has left folders that this one may not write."""
+    task = site.yard.add(scopes=["src"])
+    git(site.bare, "update-ref", FENCES.rstrip("/"), "main")
+    with pytest.raises(GitError, match="refuses to change"):
+        site.claim(task=task.task)
+    assert site.lessor.tasks.task(task.task).state == "queued"
 
 
 def test_a_claim_that_was_cut_short_goes_on_where_readers_see_no_reference(site: Site) -> None:
@@ -162,10 +171,10 @@ def test_two_processes_of_a_holder_dont_take_each_others_reference(
     site.yard.add(scopes=["src"])
     (grant,) = site.yard.claim()
     git(site.clone, "push", "-q", "origin", f"{tried(site, grant)}:{fence_ref(grant.lease)}")
-    look = fencing.fence_tip
+    look = git_fence.fence_tip
 
     def beside_another(*args: Any) -> str | None:
-        monkeypatch.setattr(fencing, "fence_tip", look)
+        monkeypatch.setattr(git_fence, "fence_tip", look)
         if when == "before it looks":
             make_ready(site.lessor, site.clone, grant.holder)
             return look(*args)
@@ -173,7 +182,7 @@ def test_two_processes_of_a_holder_dont_take_each_others_reference(
         make_ready(site.lessor, site.clone, grant.holder)
         return found
 
-    monkeypatch.setattr(fencing, "fence_tip", beside_another)
+    monkeypatch.setattr(git_fence, "fence_tip", beside_another)
     with pytest.raises(TransitionRefusedError, match="Another process"):
         make_ready(site.lessor, site.clone, grant.holder)
     assert state(site, grant.lease) is FenceState.OPEN

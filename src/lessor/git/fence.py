@@ -10,7 +10,7 @@ closed, and a push that is as late would find what it expects. The name is the l
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from lessor.errors import GitError, RemoteUnreachableError
@@ -78,16 +78,26 @@ def open_fence(
     return fates[ref] is not Fate.STALE
 
 
-def open_anew(cwd: Path, remote: str, ref: str, value: str, *, instead_of: str | None) -> bool:
-    """Make a fence reference with `value` where it was found at `instead_of`; whether it has it.
+def open_anew(cwd: Path, remote: str, ref: str, value: str, *, mine: Callable[[], bool]) -> bool:
+    """Make a fence reference with `value` in the place of what is there; False where it isn't ours to make.
+
+    Args:
+        mine: whether nobody else makes it since. Asked after each look at the remote: what somebody
+            makes after that isn't what was seen, and isn't deleted.
 
     Raises:
         RemoteUnreachableError: the remote can't be asked; it may be closed by then.
         GitError: the remote refuses.
     """
-    if instead_of is not None:
-        _swap(cwd, remote, ref, expected=instead_of, new=None)
-    return _swap(cwd, remote, ref, expected=None, new=value) is not Fate.STALE
+    for _ in range(_TRIES):
+        there = fence_tip(cwd, remote, ref)
+        if not mine():
+            return False
+        if there is not None:
+            _swap(cwd, remote, ref, expected=there, new=None)
+        if _swap(cwd, remote, ref, expected=None, new=value) is not Fate.STALE:
+            return True
+    raise _refusal(remote, ref, Fate.STALE)
 
 
 def close_fences(cwd: Path, remote: str, closing: Mapping[str, Sequence[str]]) -> None:
@@ -113,7 +123,7 @@ def close_fence(cwd: Path, remote: str, ref: str, values: Sequence[str]) -> str 
 
     Raises:
         RemoteUnreachableError: the remote can't be asked.
-        GitError: others move it all the while, or the remote refuses the deletion.
+        GitError: the remote refuses.
     """
     mark = _mark(cwd)
     for _ in range(_TRIES):
@@ -129,12 +139,7 @@ def close_fence(cwd: Path, remote: str, ref: str, values: Sequence[str]) -> str 
         there = fence_tip(cwd, remote, ref)
         if there is not None and _deleted(cwd, remote, ref, there):
             return None
-    raise GitError(
-        f"{ref} at {remote} has another value at every look.",
-        next_step="Try again. Its lease is over: whoever moves it has to stop.",
-        ref=ref,
-        remote=remote,
-    )
+    raise _refusal(remote, ref, Fate.STALE)
 
 
 def fence_tip(cwd: Path, remote: str, ref: str) -> str | None:

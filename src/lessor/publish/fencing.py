@@ -17,7 +17,6 @@ from lessor.git.fence import (
     close_fence,
     close_fences,
     fence_ref,
-    fence_tip,
     fences_there,
     first_fence,
     open_anew,
@@ -101,11 +100,11 @@ def _ended(lessor: Lessor, repository: str, remote: str) -> dict[str, str]:
 
 def _open_anew(lessor: Lessor, cwd: Path, fence: FenceRef) -> None:
     """Make the lease's reference where a try that was cut short has made it already."""
-    ref = fence_ref(fence.lease)
-    # Read first: what another process of the holder makes after the question below isn't what is read.
-    there = fence_tip(cwd, fence.remote, ref)
-    mine = lessor.fences.at(fence.lease, fence.remote) == fence
-    if not (mine and open_anew(cwd, fence.remote, ref, fence.oid, instead_of=there)):
+
+    def mine() -> bool:
+        return lessor.fences.at(fence.lease, fence.remote) == fence
+
+    if not open_anew(cwd, fence.remote, fence_ref(fence.lease), fence.oid, mine=mine):
         raise TransitionRefusedError(
             f"Another process is making this lease ready at {fence.remote}.",
             next_step="Try again.",
