@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import signal
@@ -169,3 +170,24 @@ resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 bring_along(Path(sys.argv[1]), Path(sys.argv[2]))
 """
+
+
+def test_a_file_that_cant_be_brought_stays_open_nowhere(
+    main: Path, worktree: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (main / ".env").write_text("secret")
+    really, opened = os.open, []
+
+    def refusing(path: Path, flags: int, *more: int) -> int:
+        if flags & os.O_CREAT:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        opened.append(really(path, flags, *more))
+        return opened[-1]
+
+    with monkeypatch.context() as full:
+        full.setattr(os, "open", refusing)
+        with pytest.raises(GitError, match="No space left"):
+            bring_along(main, worktree)
+    for number in opened:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(number)

@@ -141,14 +141,14 @@ def _stays(source: Layout, link: Path) -> bool:
 
 
 def _copy_bytes(original: Path, place: Path, found: os.stat_result) -> None:
-    reading = os.open(original, os.O_RDONLY | os.O_NOFOLLOW)
-    writing = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _UNFINISHED)
-    try:
-        with os.fdopen(reading, "rb") as source, os.fdopen(writing, "wb") as copy:
-            shutil.copyfileobj(source, copy)
-            copy.flush()
-            os.fchmod(copy.fileno(), stat.S_IMODE(found.st_mode) & 0o777)
-    except OSError:
-        place.unlink()
-        raise
+    with os.fdopen(os.open(original, os.O_RDONLY | os.O_NOFOLLOW), "rb") as source:
+        writing = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _UNFINISHED)
+        try:
+            with os.fdopen(writing, "wb") as copy:
+                shutil.copyfileobj(source, copy)
+                copy.flush()
+                os.fchmod(copy.fileno(), stat.S_IMODE(found.st_mode) & 0o777)
+        except OSError:
+            place.unlink()
+            raise
     os.utime(place, ns=(found.st_atime_ns, found.st_mtime_ns))
