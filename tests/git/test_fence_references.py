@@ -173,6 +173,17 @@ def test_fences_are_seen_where_readers_see_none(main: Path, bare: Path, git) -> 
             look()
 
 
+def test_a_remote_that_cant_write_is_never_said_to_have_another_value(
+    main: Path, bare: Path, git
+) -> None:
+    """A directory stands where git writes its lock: as root, no mode keeps anybody from writing."""
+    open_fence(main, "origin", REF, first(main), closing={})
+    (bare / "refs/lessor").rename(bare / "refs/away")
+    (bare / "refs/lessor").symlink_to("/proc/nothing")
+    with pytest.raises(GitError, match=r"refuses to change .*nable to create"):
+        open_fence(main, "origin", REF, following(main, first(main)), closing={})
+
+
 def test_what_is_hidden_from_readers_is_closed_all_the_same(main: Path, bare: Path, git) -> None:
     git(bare, "config", "uploadpack.hideRefs", "refs/lessor")
     open_fence(main, "origin", REF, first(main), closing={})

@@ -363,15 +363,17 @@ def test_a_push_waits_for_another_one_that_keeps_the_branch_locked(
     assert not locked.exists()
 
 
+@pytest.mark.parametrize("lock", [f"{FENCE}.lock", "packed-refs.lock"])
 def test_a_lock_that_stays_is_told_as_one_and_no_fence_is_said_to_have_another_value(
-    main: Path, bare: Path, commits, git, monkeypatch: pytest.MonkeyPatch
+    main: Path, bare: Path, commits, git, monkeypatch: pytest.MonkeyPatch, lock: str
 ) -> None:
+    """A deletion takes the lock of packed references as well."""
     monkeypatch.setattr(push_module, "LOCK_PATIENCE_MS", 0)
     both(main, (None, commits[0]), (None, commits[0]))
-    (bare / f"{FENCE}.lock").touch()
+    (bare / lock).touch()
     pushed = push(main, "origin", [change(FENCE, commits[0], None)])
     assert pushed.locked
-    with pytest.raises(RemoteUnreachableError, match="locked"):
+    with pytest.raises(RemoteUnreachableError, match=rf"locked .*{lock}"):
         close_fence(main, "origin", FENCE, [commits[0]])
-    (bare / f"{FENCE}.lock").unlink()
+    (bare / lock).unlink()
     assert close_fence(main, "origin", FENCE, [commits[0]]) == commits[0]

@@ -16,7 +16,7 @@ from pathlib import Path
 from lessor.errors import GitError, RemoteUnreachableError
 from lessor.git.command import run_git
 from lessor.git.compared import compared_names, compared_tip
-from lessor.git.push import ASK_TIMEOUT_S, Fate, RefChange, push
+from lessor.git.push import ASK_TIMEOUT_S, Fate, Pushed, RefChange, push
 from lessor.git.refs import OWN
 from lessor.git.trailer import labelled
 
@@ -67,11 +67,10 @@ def open_fence(
         GitError: one of them can't be closed, or `ref` can't be made; some may be closed by then.
     """
     own = RefChange(ref=ref, expected=None, new=value)
-    fates = push(
-        cwd, remote, [*_likeliest(closing), own], atomic=False, timeout_s=ASK_TIMEOUT_S
-    ).fates
+    pushed = push(cwd, remote, [*_likeliest(closing), own], atomic=False, timeout_s=ASK_TIMEOUT_S)
+    fates = pushed.fates
     if fates[ref] not in {Fate.MOVED, Fate.SAME, Fate.STALE}:
-        raise _refusal(remote, ref, fates[ref])
+        raise _refusal(remote, ref, pushed)
     for other, values in closing.items():
         if fates[other] is not Fate.MOVED:
             close_fence(cwd, remote, other, values)
@@ -97,7 +96,7 @@ def open_anew(cwd: Path, remote: str, ref: str, value: str, *, mine: Callable[[]
             _swap(cwd, remote, ref, expected=there, new=None)
         if _swap(cwd, remote, ref, expected=None, new=value) is not Fate.STALE:
             return True
-    raise _refusal(remote, ref, Fate.STALE)
+    raise _refusal(remote, ref)
 
 
 def close_fences(cwd: Path, remote: str, closing: Mapping[str, Sequence[str]]) -> None:
@@ -138,8 +137,8 @@ def close_fence(cwd: Path, remote: str, ref: str, values: Sequence[str]) -> str 
                 return value
         there = fence_tip(cwd, remote, ref)
         if there is not None and _deleted(cwd, remote, ref, there):
-            return None
-    raise _refusal(remote, ref, Fate.STALE)
+            return there if there in values else None
+    raise _refusal(remote, ref)
 
 
 def fence_tip(cwd: Path, remote: str, ref: str) -> str | None:
@@ -204,30 +203,32 @@ def _swap(cwd: Path, remote: str, ref: str, *, expected: str | None, new: str | 
     pushed = push(cwd, remote, [change], atomic=False, timeout_s=ASK_TIMEOUT_S)
     if pushed.locked:
         raise RemoteUnreachableError(
-            f"Another push keeps {ref} locked at {remote}.",
-            next_step=f"Try again. If none runs there any more, remove {ref}.lock there.",
+            f"Another git keeps {ref} locked at {remote}: {pushed.why}",
+            next_step="Try again. If none runs there any more, remove that lock there.",
             ref=ref,
             remote=remote,
         )
     fate = pushed.fate(ref)
     if fate in {Fate.REFUSED, Fate.UNKNOWN}:
-        raise _refusal(remote, ref, fate)
+        raise _refusal(remote, ref, pushed)
     return fate
 
 
-def _refusal(remote: str, ref: str, fate: Fate) -> GitError:
-    if fate is Fate.UNKNOWN:
+def _refusal(remote: str, ref: str, pushed: Pushed | None = None) -> GitError:
+    if pushed is not None and pushed.fate(ref) is Fate.UNKNOWN:
         return RemoteUnreachableError(
             f"{remote} gave no answer about {ref}.",
             next_step="Try again once it does.",
             ref=ref,
             remote=remote,
         )
+    why = "it has another value at every look." if pushed is None else pushed.why
     return GitError(
-        f"{remote} refuses to change {ref}.",
+        f"{remote} refuses to change {ref}: {why}",
         next_step="It has to let you make, move and delete references below refs/lessor/.",
         ref=ref,
         remote=remote,
+        said=[] if pushed is None else list(pushed.said),
     )
 
 

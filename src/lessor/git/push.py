@@ -52,7 +52,13 @@ _ASKED_BY_PERSON: Mapping[str, str] = {
     "push options": "push.pushOption",
 }
 # Of a lock that another git holds, or left as it died; not of a value that isn't the expected one.
-_LOCK = re.compile(r"cannot lock ref '[^']*': Unable to create '.*\.lock': File exists")
+# A deletion takes `packed-refs.lock` as well, and names no reference then.
+_LOCK = re.compile(r"Unable to create '.*\.lock': File exists")
+# Of a value that isn't the expected one git says where it "is at", that it is missing, or exists.
+_UNWRITTEN = re.compile(
+    r"(?i:unable to create (directory|'.*\.lock': (?!file exists))|unable to (write|append)|couldn't write"
+    r"|exists; cannot create)"
+)
 _MOVED = frozenset(" +-*")
 _SAME = "="
 
@@ -95,6 +101,14 @@ class Pushed:
     def fate(self, ref: str) -> Fate:
         """What became of `ref`."""
         return self.fates[ref]
+
+    @property
+    def why(self) -> str:
+        """Why something was refused: the remote's own words where it has some, else git's."""
+        told = [line.removeprefix("remote:").strip() for line in self.said if "remote:" in line]
+        words = [line.removeprefix("lessor:").strip() for line in told if line]
+        refused = [line.replace("\t", " ") for line in self.said if line.startswith("!")]
+        return "\n".join(words or refused or self.said) or "it gave no reason."
 
 
 def push(
@@ -323,23 +337,27 @@ def reported(result: GitResult) -> Iterator[tuple[str, str, str]]:
 
 
 def _fates(result: GitResult) -> dict[str, Fate]:
+    unwritten = _UNWRITTEN.search(result.err.decode(errors="replace")) is not None
     found: dict[str, Fate] = {}
     for flag, ref, summary in reported(result):
-        fate = _fate(flag, summary)
+        fate = _fate(flag, summary, unwritten=unwritten)
         # Of several places that don't agree, nobody can say that it moved or didn't.
         found[ref] = fate if found.get(ref, fate) is fate else Fate.UNKNOWN
     return found
 
 
-def _fate(flag: str, summary: str) -> Fate:
+def _fate(flag: str, summary: str, *, unwritten: bool) -> Fate:
     if flag in _MOVED:
         return Fate.MOVED
     if flag == _SAME:
         return Fate.SAME
     if summary.startswith("[remote failure]"):
         return Fate.UNKNOWN
-    stale = ("stale info", "cannot lock ref", "failed to update ref", "incorrect old value")
-    return Fate.STALE if any(words in summary for words in stale) else Fate.REFUSED
+    if "stale info" in summary:  # by this git's own comparison
+        return Fate.STALE
+    stale = ("cannot lock ref", "failed to update ref", "incorrect old value")
+    told = any(words in summary for words in stale)
+    return Fate.STALE if told and not unwritten else Fate.REFUSED
 
 
 def _is_locked(result: GitResult) -> bool:

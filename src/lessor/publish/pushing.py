@@ -208,7 +208,7 @@ def _settled(
             said=pushed.said,
         )
     raise PushRefusedError(
-        f"{errand.remote} took nothing: {_why(pushed)}",
+        f"{errand.remote} took nothing: {pushed.why}",
         next_step="Read what it says; what is committed here stays as it is.",
         remote=errand.remote,
         ref=errand.ref,
@@ -350,11 +350,3 @@ def _published(errand: Errand, fence: FenceRef | None, *, moved: bool) -> Publis
         moved=moved,
         fenced=fence is not None,
     )
-
-
-def _why(pushed: Pushed) -> str:
-    """The remote's own words where it has some, else git's."""
-    told = [line.removeprefix("remote:").strip() for line in pushed.said if "remote:" in line]
-    words = [line.removeprefix("lessor:").strip() for line in told if line]
-    refused = [line for line in pushed.said if line.startswith("!")]
-    return "\n".join(words or refused or pushed.said) or "it gave no reason."
