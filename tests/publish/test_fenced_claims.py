@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import lessor.service.fences as fences_module
 import lessor.service.intents as intents_module
 from lessor.errors import (
     GitError,
+    GrantOverError,
     LeaseLostError,
     NotARepositoryError,
     PushRefusedError,
@@ -23,6 +25,7 @@ from lessor.git.fence import FENCES, fence_ref, first_fence
 from lessor.git.push import Fate, RefChange, push
 from lessor.model.grant import Grant
 from lessor.model.intent import Publish
+from lessor.publish import fencing
 from lessor.publish.claiming import claim_ready
 from lessor.publish.fencing import close_ended, make_ready
 from lessor.publish.recovering import recover
@@ -283,6 +286,52 @@ def test_a_remote_that_refuses_gives_no_lease_even_unfenced(site: Site) -> None:
     with pytest.raises(GitError, match="refuses to change"):
         site.claim()
     assert site.lessor.leases.leases(live=True) == []
+
+
+def repeated(site: Site, beside: Callable[[], object], failure: type[BaseException]) -> list[Grant]:
+    """What a claim's repeat is granted, where the claim fails after what `beside` does meanwhile."""
+    site.yard.add(scopes=["src"])
+    request = site.yard.request()
+    leases = site.lessor.leases
+
+    def claim(_: int) -> list[Grant]:
+        return leases.claim(request)
+
+    def give_back(grant: Grant, why: str) -> None:
+        leases.release(grant.holder, reason=why)
+
+    def cut_short(*_: Any, **__: Any) -> bool:
+        beside()
+        raise failure("in the middle")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fencing, "open_fence", cut_short)
+        with pytest.raises(failure):
+            claim_ready(
+                site.lessor, site.clone, site.yard.repository.id, claim, give_back=give_back
+            )
+    return leases.claim(request)
+
+
+def test_a_claim_that_is_interrupted_gives_back_what_nobody_heard_of(site: Site) -> None:
+    with pytest.raises(GrantOverError):
+        repeated(site, lambda: None, KeyboardInterrupt)
+    assert site.lessor.leases.leases(live=True) == []
+
+
+@pytest.mark.parametrize("failure", [GitError, KeyboardInterrupt])
+def test_a_claim_that_fails_leaves_the_lease_that_its_repeat_has_handed_on(
+    site: Site, failure: type[BaseException]
+) -> None:
+    def repeat() -> None:
+        (lease,) = site.lessor.leases.leases(live=True)
+        ref = site.lessor.fences.at(lease.id, "origin")
+        assert ref is not None
+        git(site.clone, "push", "-q", "origin", f"{ref.oid}:{fence_ref(lease.id)}")
+        site.yard.store.sql("UPDATE fence_ref SET state = 'open'")
+
+    (grant,) = repeated(site, repeat, failure)
+    assert site.push(grant, site.commit()).fenced
 
 
 def test_without_a_clone_a_fenced_repository_gives_no_lease(site: Site) -> None:

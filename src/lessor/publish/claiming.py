@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from pathlib import Path
 
 from lessor.clock import Clock, SystemClock
-from lessor.errors import GitError, LessorError, NotARepositoryError, RemoteUnreachableError
+from lessor.errors import (
+    GitError,
+    LessorError,
+    NotARepositoryError,
+    RemoteUnreachableError,
+    TransitionRefusedError,
+)
 from lessor.model.grant import Grant
 from lessor.publish.fencing import make_ready
 from lessor.publish.recovering import recover
+from lessor.service.fences import FenceState
 from lessor.service.lessor import Lessor
 
 LOOK_MS = 2_000
@@ -86,20 +94,15 @@ def _fence(
     unfenced: bool,
     give_back: Callable[[Grant, str], object],
 ) -> None:
+    ready: set[str] = set()
     try:
-        if cwd is None:
-            raise NotARepositoryError(
-                "The repository is fenced at a remote, and no clone of it is known here.",
-                next_step="Run this inside of a clone, or name it: --repo PATH.",
-            )
         for grant in grants:
-            make_ready(lessor, cwd, grant.holder)
+            make_ready(lessor, _clone(cwd), grant.holder)
+            ready.add(grant.lease)
     except GitError as refused:
         if unfenced and isinstance(refused, RemoteUnreachableError):
             return
-        for grant in grants:
-            with suppress(LessorError):
-                give_back(grant, refused.message)
+        _give_back(lessor, grants, refused.message, ready=ready, give_back=give_back)
         remote = shlex.quote(str(refused.facts.get("remote", "REMOTE")))
         refused.next_step = (
             f"{refused.next_step} To work without it meanwhile: lessor repo fence {remote} --unfenced."
@@ -107,3 +110,48 @@ def _fence(
             else refused.next_step
         )
         raise
+    except TransitionRefusedError:
+        raise  # the same request's other process makes them ready, and hands them on
+    except (
+        BaseException
+    ):  # Ctrl-C: nobody hears of these leases, and the note said that it stops this
+        why = "the claim was stopped before its lease was ready"
+        _give_back(lessor, grants, why, ready=ready, give_back=give_back)
+        raise
+
+
+def _clone(cwd: Path | None) -> Path:
+    if cwd is None:
+        raise NotARepositoryError(
+            "The repository is fenced at a remote, and no clone of it is known here.",
+            next_step="Run this inside of a clone, or name it: --repo PATH.",
+        )
+    return cwd
+
+
+def _give_back(
+    lessor: Lessor,
+    grants: Sequence[Grant],
+    why: str,
+    *,
+    ready: AbstractSet[str],
+    give_back: Callable[[Grant, str], object],
+) -> None:
+    """Give back what nobody gets; where a repeat of the request made one ready, it hands on all.
+
+    Args:
+        ready: the leases that this process made ready.
+    """
+    with suppress(LessorError):
+        if any(_is_open(lessor, grant.lease) for grant in grants if grant.lease not in ready):
+            return
+        for grant in grants:
+            with suppress(LessorError):
+                give_back(grant, why)
+
+
+def _is_open(lessor: Lessor, lease: str) -> bool:
+    repository = lessor.leases.lease(lease).repository
+    remote = None if repository is None else lessor.registry.repository(repository).fence_remote
+    fence = None if remote is None else lessor.fences.at(lease, remote)
+    return fence is not None and fence.state is FenceState.OPEN
