@@ -247,6 +247,22 @@ def test_a_refusal_keeps_its_exit_code_where_standard_error_is_full(person: Pers
     assert done.returncode == 5
 
 
+def test_a_note_that_cant_be_written_stops_nothing(person: Person) -> None:
+    """It tells of a new store here, and of a git that takes long in the middle of a push."""
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            person.command("list", "--store", f"sqlite:///{person.state}/new.db"),
+            cwd=person.cwd,
+            env=person.environment(),
+            stdout=subprocess.PIPE,
+            stderr=full,
+            check=False,
+        )
+    assert (done.returncode, b"add" in done.stdout) == (0, True)
+
+
 @pytest.mark.parametrize(
     ("url", "code"),
     [
