@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import resource
+import shutil
 import signal
 import stat
 import subprocess
@@ -106,6 +108,70 @@ def test_nothing_is_written_through_a_link_in_the_worktree(
     (worktree / "secrets").symlink_to(outside)
     assert bring_along(main, worktree, ["secrets/"]) == []
     assert list(outside.iterdir()) == []
+
+
+def test_a_file_in_the_place_of_a_directory_stays(
+    ignore_more, main: Path, worktree: Path, git: Git
+):
+    write(main, "secrets/key", ".env")
+    write(worktree, "secrets")
+    assert bring_along(main, worktree, ["secrets/", ".env"]) == [".env"]
+    assert (worktree / "secrets").read_text() == "content of secrets"
+
+
+_UNPRIVILEGED = (
+    *("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all"),
+    *(sys.executable, "-c"),
+)
+
+
+@pytest.mark.parametrize(
+    ("patterns", "told"),
+    [
+        (DEFAULT_PATTERNS, "['.env']"),
+        (["build/"], "Permission denied"),
+        (["/build/key"], "Permission denied"),
+    ],
+)
+def test_a_directory_that_cant_be_read_matters_where_a_pattern_leads_into_it(
+    ignore_more, main: Path, worktree: Path, patterns: list[str], told: str
+):
+    """As of a container's data, which is another user's."""
+    write(main, "build/x", ".env")
+    (main / "build").chmod(0)
+    program = (
+        "from pathlib import Path\n"
+        "from lessor.git.bring import bring_along\n"
+        f"print(bring_along(Path({str(main)!r}), Path({str(worktree)!r}), {patterns!r}))\n"
+    )
+    asroot = os.geteuid() == 0
+    if asroot and shutil.which("setpriv") is None:
+        pytest.skip("root reads everything")
+    command = [*_UNPRIVILEGED[(0 if asroot else -2) :], program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    (main / "build").chmod(0o700)
+    assert told in done.stdout + done.stderr
+
+
+def test_what_goes_while_it_is_looked_at_is_left_out(
+    ignore_more, main: Path, worktree: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A build is at work in the person's checkout."""
+    write(main, "build/a/x", "build/b/.env", ".env", ".env.gone")
+    scandir = os.scandir
+
+    def building(path: Path) -> object:
+        monkeypatch.setattr(os, "scandir", scandir)
+        (main / "build/b/.env").unlink()
+        (main / "build/b").rmdir()
+        (main / ".env.gone").unlink()
+        with scandir(path) as listing:
+            return contextlib.nullcontext([*listing, *gone])
+
+    with scandir(main / "build") as listing:
+        gone = [entry for entry in listing if entry.name == "b"]
+    monkeypatch.setattr(os, "scandir", building)
+    assert bring_along(main, worktree) == [".env"]
 
 
 def test_odd_names_come_along(ignore_more, main: Path, worktree: Path):

@@ -43,7 +43,7 @@ def bring_along(
 
     `patterns` are gitignore's. A file is copied with its mode and times if it is ignored in both:
     where the other commit doesn't ignore it, a secret would end in a commit. What exists there
-    stays. Links are copied as links where they are relative and stay inside, else left out; no
+    stays, also a file where a directory would be. Links are copied as links where they are relative and stay inside, else left out; no
     link is followed. Dependencies and caches come along only where a pattern names them.
 
     Raises:
@@ -58,30 +58,34 @@ def bring_along(
     except ValueError as refused:
         raise InvalidError(f"{INCLUDE_FILE} can't be read: {refused}.") from refused
     try:
-        matching = sorted(set(_matching(source, spec)))
-        wanted = [path for path in matching if not _lies_behind_link(target.path, path)]
+        matching = sorted(set(_matching(source, spec, patterns)))
+        wanted = [path for path in matching if not _lies_behind_another(target.path, path)]
         ignored = _ignored_in(target, wanted)
         return [path for path in wanted if path in ignored and _copy(source, target, path)]
     except OSError as refused:
         raise GitError(f"A file can't be brought to {worktree}: {refused}.") from refused
 
 
-def _matching(source: Layout, spec: pathspec.GitIgnoreSpec) -> Iterator[str]:
+def _matching(
+    source: Layout, spec: pathspec.GitIgnoreSpec, patterns: Sequence[str]
+) -> Iterator[str]:
     for path in read_status(source).ignored:
         if path.endswith("/"):
-            yield from _below(source.path, path.rstrip("/"), spec)
+            yield from _below(source.path, path.rstrip("/"), spec, patterns)
         elif spec.match_file(path):
             yield path
 
 
-def _below(top: Path, start: str, spec: pathspec.GitIgnoreSpec) -> Iterator[str]:
+def _below(
+    top: Path, start: str, spec: pathspec.GitIgnoreSpec, patterns: Sequence[str]
+) -> Iterator[str]:
     waiting = [start]
     while waiting:
         directory = waiting.pop()
-        with os.scandir(top / directory) as listing:
-            entries = list(listing)
-        names = {entry.name for entry in entries}
         named = spec.match_file(f"{directory}/")
+        wanted = named or any(p.removeprefix("/").startswith(f"{directory}/") for p in patterns)
+        entries = _entries(top / directory, wanted=wanted)
+        names = {entry.name for entry in entries}
         # Another worktree or repository in an ignored directory isn't this one's.
         if ".git" in names or (not named and is_regenerable_directory(top / directory, names)):
             continue
@@ -91,6 +95,19 @@ def _below(top: Path, start: str, spec: pathspec.GitIgnoreSpec) -> Iterator[str]
                 waiting.append(path)
             elif spec.match_file(path):
                 yield path
+
+
+def _entries(directory: Path, *, wanted: bool) -> list[os.DirEntry[str]]:
+    """What is in an ignored directory; nothing where it went, or may not be read and isn't `wanted`."""
+    try:
+        with os.scandir(directory) as listing:
+            return list(listing)
+    except (FileNotFoundError, NotADirectoryError):
+        return []  # a build may be at work there
+    except PermissionError:
+        if wanted:
+            raise
+        return []  # such as a container's data, which is another user's
 
 
 def _ignored_in(target: Layout, paths: Sequence[str]) -> frozenset[str]:
@@ -104,13 +121,18 @@ def _ignored_in(target: Layout, paths: Sequence[str]) -> frozenset[str]:
     return frozenset(path.removeprefix("./") for path in found.records)
 
 
-def _lies_behind_link(top: Path, path: str) -> bool:
-    return any((top / parent).is_symlink() for parent in PurePosixPath(path).parents)
+def _lies_behind_another(top: Path, path: str) -> bool:
+    """Whether something else stands there where its directories would be: a link, or a file."""
+    parents = [top / parent for parent in PurePosixPath(path).parents]
+    return any(os.path.lexists(p) and (p.is_symlink() or not p.is_dir()) for p in parents)
 
 
 def _copy(source: Layout, target: Layout, path: str) -> bool:
     original = source.path / path
-    found = original.lstat()
+    try:
+        found = original.lstat()
+    except FileNotFoundError:
+        return False  # it went since it was listed
     is_link = stat.S_ISLNK(found.st_mode)
     if not (is_link or stat.S_ISREG(found.st_mode)) or (is_link and not _stays(source, original)):
         return False
