@@ -20,6 +20,16 @@ def test_without_a_terminal_the_refusal_names_the_line_to_run(person: Person) ->
     assert "lessor trust" not in person.ok().out
 
 
+def test_an_agents_name_stays_apart_from_its_command(person: Person) -> None:
+    manifest = 'check = "true"\nagents = { mine = ["my-agent", "{brief}"] }\n'
+    (person.cwd / "lessor.toml").write_text(manifest)
+    git(person.cwd, "commit", "-qam", "an agent of our own")
+    assert person.run("trust").err.splitlines()[:2] == [
+        "  check       true  (lessor.toml)",
+        "  agent mine  my-agent {brief}  (lessor.toml)",
+    ]
+
+
 def test_another_digest_is_refused(person: Person) -> None:
     refused = person.run("trust", "0" * 12)
     assert refused.code == 2

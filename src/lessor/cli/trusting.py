@@ -11,11 +11,12 @@ from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, pass_invocation
 from lessor.cli.output import write_lines
 from lessor.cli.phrases import next_lines
-from lessor.cli.text import Line, Piece, Tone, pad, shown, wrap
+from lessor.cli.text import Line, Piece, Tone, pad, shown, width, wrap
 from lessor.errors import DeniedError, InvalidError
 from lessor.project import Project
 from lessor.project.trust import trust as remember
 
+LABEL = 12
 SHORTEST_DIGEST = 8
 
 
@@ -94,12 +95,14 @@ def agree(
 def command_lines(commands: Sequence[tuple[str, str, str]], columns: int) -> list[Line]:
     """What would be run, each with the file that names it."""
     lines: list[Line] = []
-    for what, text, origin in commands:
-        parts = wrap(shown(text), max(columns - 12 - len(origin) - 4, 30))
+    labels = [f"  {shown(what)}  " for what, _, _ in commands]
+    left = max([LABEL, *map(width, labels)])
+    for label, (_, text, origin) in zip(labels, commands, strict=True):
+        parts = wrap(shown(text), max(columns - left - len(origin) - 4, 30))
         lines.append(
-            [Piece(pad(f"  {what}", 12), Tone.NAME), parts[0], Piece(f"  ({origin})", Tone.FAINT)]
+            [Piece(pad(label, left), Tone.NAME), parts[0], Piece(f"  ({origin})", Tone.FAINT)]
         )
-        lines += [[pad("", 12), part] for part in parts[1:]]
+        lines += [[pad("", left), part] for part in parts[1:]]
     return lines
 
 
