@@ -44,6 +44,19 @@ def test_the_first_page_names_the_ignored_files_that_come_along(person: Person) 
     assert "SECRET" not in said
 
 
+def test_the_first_page_shows_the_repositorys_own_agent_and_lets_it_work(person: Person) -> None:
+    manifest = 'agent = "mine"\nagents = { mine = ["my-agent", "{brief}"] }\n'
+    (person.cwd / "lessor.toml").write_text(manifest)
+    said = person.ok()
+    assert "claude not found" in said.out
+    assert "lessor.toml here isn't committed as it is" in said.out
+    git(person.cwd, "commit", "-qam", "an agent of our own")
+    said = person.ok()
+    assert "  agents   mine (lessor.toml)" in said.lines
+    assert "committed" not in said.out
+    assert said.lines[-1].startswith('next  lessor do "')
+
+
 def test_the_first_page_proposes_a_list_that_is_there(person: Person) -> None:
     (person.cwd / "TASKS.md").write_text("- [ ] a\n")
     assert person.ok().lines[-1].endswith("lessor import TASKS.md")

@@ -58,7 +58,9 @@ def test_another_clone_asks_again(person: Person, tmp_path) -> None:
 def test_a_repository_that_names_nothing_needs_no_trust(person: Person) -> None:
     git(person.cwd, "rm", "-q", "lessor.toml")
     git(person.cwd, "commit", "-qm", "plain")
-    assert person.ok("trust").lines[0] == "this repository names nothing to run"
+    assert person.ok("trust").lines == ["this repository names nothing to run", "next  lessor"]
+    (person.cwd / "lessor.toml").write_text('check = "true"\n')
+    assert person.ok("trust").lines[1].startswith("lessor.toml here isn't committed as it is")
 
 
 def test_trust_is_kept_for_the_person_alone(person: Person) -> None:

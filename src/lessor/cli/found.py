@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from lessor.cli.board import Board
+from lessor.cli.draft import DRAFT, has_draft
 from lessor.cli.invocation import Invocation
 from lessor.cli.page import place
 from lessor.cli.phrases import next_lines
 from lessor.cli.text import Line, Piece, Tone, fit, pad, shown
 from lessor.project import Project
 from lessor.project.agents import installed_agents
+from lessor.project.manifest import MANIFEST
 
 LABEL = 9
 COMMAND = 34
@@ -24,7 +26,7 @@ def found_lines(invocation: Invocation, board: Board) -> list[Line]:
     project = invocation.project(commit=board.commit)
     width = invocation.columns
     lines = [
-        [_label("agents"), *_agents(agent_versions(invocation))],
+        [_label("agents"), *_agents(project, agent_versions(invocation))],
         _command(
             "check", project.check, project, width, absent="none found: results stay unverified"
         ),
@@ -34,23 +36,32 @@ def found_lines(invocation: Invocation, board: Board) -> list[Line]:
     if not project.trusted:
         said = "these commands come from the repository: lessor trust"
         lines.append([_label(""), Piece(said, Tone.WARN)])
-    return [head, [], *lines, [], *next_lines(_steps(invocation))]
+    if has_draft(invocation):
+        lines.append([_label(""), Piece(DRAFT, Tone.WARN)])
+    return [head, [], *lines, [], *next_lines(_steps(invocation, project))]
 
 
-def _steps(invocation: Invocation) -> list[str]:
+def _steps(invocation: Invocation, project: Project) -> list[str]:
     checkout = invocation.standing.checkout
     lists = ("TASKS.md", "TODO.md", "tasks.jsonl")
     here = [n for n in lists if checkout is not None and (checkout.repository.root / n).is_file()]
-    verb = "do" if any(agent.path for agent in installed_agents()) else "add"
+    installed = any(agent.path for agent in installed_agents())
+    verb = "do" if installed or project.agent in project.agents else "add"
     wish = f'lessor {verb} "fix the rounding in invoices"'
     return [wish, *(f"lessor import {name}" for name in here[:1])]
 
 
-def _agents(versions: dict[str, str | None]) -> list[Piece | str]:
+def _agents(project: Project, versions: dict[str, str | None]) -> list[Piece | str]:
+    """The repository's own first; where it has some, nobody misses one that isn't there."""
     line: list[Piece | str] = []
+    for name in project.agents:
+        line += [f"{shown(name)} ", Piece(f"({MANIFEST})   ", Tone.FAINT)]
     for name, version in versions.items():
+        if name in project.agents:
+            continue
         if version is None:
-            line.append(Piece(f"{name} not found   ", Tone.FAINT))
+            if not project.agents:
+                line.append(Piece(f"{name} not found   ", Tone.FAINT))
         else:
             line += [f"{name} {shown(version)} ".replace("  ", " "), Piece("✓   ", Tone.GOOD)]
     return line

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import click
 
+from lessor.cli.draft import DRAFT, has_draft
 from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, pass_invocation
 from lessor.cli.output import write_lines
@@ -47,7 +48,7 @@ def trust(invocation: Invocation, *, digest: str | None) -> None:
             for what, text, origin in project.commands
         ],
     }
-    invocation.answer(record, lambda: _lines(project))
+    invocation.answer(record, lambda: _lines(invocation, project))
 
 
 def agree(
@@ -106,9 +107,12 @@ def command_lines(commands: Sequence[tuple[str, str, str]], columns: int) -> lis
     return lines
 
 
-def _lines(project: Project) -> list[Line]:
+def _lines(invocation: Invocation, project: Project) -> list[Line]:
     if not project.commands:
-        return [["this repository names nothing to run"], *next_lines(["lessor"])]
+        told: list[Line] = [["this repository names nothing to run"]]
+        if has_draft(invocation):
+            told.append([Piece(DRAFT, Tone.WARN)])
+        return [*told, *next_lines(["lessor"])]
     return [
         [Piece("trusted", Tone.GOOD), f"  {project.digest[:12]}, in this clone, until one changes"],
         *next_lines(["lessor run"]),
