@@ -31,6 +31,19 @@ def test_every_link_leads_somewhere(page: Path) -> None:
             assert anchor in {slug(heading) for heading in headings}
 
 
+def test_links_lead_from_the_readme_to_every_page() -> None:
+    reached: set[Path] = set()
+    waiting = [ROOT / "README.md", ROOT / "CHANGELOG.md"]  # where releases are, everybody knows
+    while waiting:
+        page = waiting.pop()
+        if page in reached or page.suffix != ".md":
+            continue
+        reached.add(page)
+        found = LINK.findall(page.read_text(encoding="utf-8"))
+        waiting += [(page.parent / target).resolve() for target, _ in found if target]
+    assert sorted(set(PAGES) - reached) == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_every_command_that_a_page_names_exists(page: Path) -> None:
     named = {a or b for a, b in CALL.findall(page.read_text(encoding="utf-8"))}
