@@ -187,7 +187,7 @@ def test_a_conflict_goes_back_with_its_paths_and_nothing_is_half_landed(shop):
     assert [one.came for one in done] == [Came.LANDED, Came.CONFLICTS, Came.LANDED]
     assert done[1].conflicts == ("src/app.py",)
     assert done[1].step.endswith(
-        "git rebase main claude/2-edit-src-app-py, then: lessor land 2 --onto main"
+        "git rebase main claude/2-edit-src-app-py && lessor land 2 --onto main"
     )
     assert log(shop) == ["edit docs/index.md", "edit src/app.py", "begin"]
     assert "src/app.py" in shop.lessor.landings.results(task=second)[0].trouble
@@ -247,7 +247,7 @@ def test_a_branch_that_lost_its_result_is_not_taken_for_one_that_landed(shop, de
     (done,) = land(shop, task)
     assert done.came is Came.WAITS
     assert shop.task(task).commit[:7] in done.text
-    assert done.step == f"git branch -f {branch} {shop.task(task).commit[:12]}, then: lessor land 1"
+    assert done.step == f"git branch -f {branch} {shop.task(task).commit[:12]} && lessor land 1"
     assert shop.task(task).stage is not Stage.LANDED
     assert main(shop) == git(shop.root, "rev-parse", "main")
     git(

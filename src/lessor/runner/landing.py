@@ -205,7 +205,7 @@ class Lander:
                 f"{result[:7]} isn't there"
             )
             self._desk.lessor.landings.refused(task.id, trouble=text)
-            step = f"git branch -f {task.branch} {result[:12]}, then: lessor land {task.number}"
+            step = f"git branch -f {task.branch} {result[:12]} && lessor land {task.number}"
             return Landing(task=task, came=Came.WAITS, text=text, old=tip, step=step)
         self._record(task, tip, how="equivalent")
         return Landing(task=task, came=Came.THERE, text=f"{self._branch} has it already", old=tip)
@@ -233,7 +233,7 @@ class Lander:
             text=text,
             old=tip,
             conflicts=paths,
-            step=f"{self._mending(task, replayed.way)}, then: "
+            step=f"{self._mending(task, replayed.way)} && "
             f"lessor land {task.number} --onto {self._branch}",
         )
 
