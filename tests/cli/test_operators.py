@@ -92,6 +92,9 @@ def test_a_backup_is_a_new_file_for_the_person_alone(person: Person, tmp_path: P
     assert made["bytes"] == target.stat().st_size > 0
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
     content = target.read_bytes()
+    told = person.ok("backup", tmp_path / "other.db").lines
+    assert "kB, readable by you alone" in told[0]
+    assert told[-1] == "next  lessor"  # to restore would undo what happens from now on
     refused = person.run("backup", target)
     assert (refused.code, "never overwrites" in refused.err) == (6, True)
     assert target.read_bytes() == content
@@ -237,6 +240,7 @@ def test_completion_knows_commands_and_options(person: Person) -> None:
     asking = Person(home=person.home, cwd=person.cwd, env=asked)
     assert asking.ok().out == "plain,sweep-stale\n"
     assert person.run("completion", "csh").code == 2
+    assert person.run("completion").err.splitlines()[0].endswith("Choose from: bash, zsh, fish")
 
 
 def _sqlite(path: Path, statement: str) -> None:

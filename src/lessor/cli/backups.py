@@ -106,11 +106,13 @@ def _new_term(invocation: Invocation) -> None:
 
 
 def _backup_lines(file: Path, size: int) -> list[Line]:
-    from lessor.cli.phrases import next_lines
+    from lessor.cli.phrases import bytes_text, next_lines
 
+    # To restore isn't what comes next: whoever pastes it would undo all that happens from now on.
     return [
-        [f"{file}  {size // 1024} KiB, readable by you alone"],
-        *next_lines([f"lessor restore {shlex.quote(str(file))}"]),
+        [f"{file}  {bytes_text(size)}, readable by you alone"],
+        [f"   to go back to it: lessor restore {shlex.quote(str(file))}"],
+        *next_lines(["lessor"]),
     ]
 
 

@@ -79,7 +79,8 @@ def problem_of(error: LessorError | click.ClickException | OSError) -> Problem:
         )
     if isinstance(error, click.UsageError):
         hint = f"See `{error.ctx.command_path if error.ctx else 'lessor'} --help`."
-        message = _without_command(error) or error.format_message()
+        # Click puts each choice of an argument that is missing on a line of its own, behind a tab.
+        message = _without_command(error) or error.format_message().replace("\n\t", " ")
         return Problem(code="usage", message=message, next_step=hint, exit_code=USAGE)
     if isinstance(error, click.ClickException):
         return Problem(code="failed", message=error.format_message(), exit_code=FAILED)

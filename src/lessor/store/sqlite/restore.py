@@ -108,7 +108,8 @@ def restore_store(source: Path, target: Path, *, now: int) -> Restored:
         if not lock.alone():
             raise BusyError(
                 f"Another process has {target} open.",
-                next_step="Stop every run and service on it, then try again.",
+                next_step="Stop every run and service on it, then try again. "
+                "A remote's hooks let go of it by themselves, half a minute after a push.",
                 retry_ms=1_000,
                 store=str(target),
             )
