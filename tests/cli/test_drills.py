@@ -169,6 +169,13 @@ def test_a_remote_that_cant_be_reached_is_said_before_anything_is_made(
         assert lessor.tasks.tasks(everywhere=True) == []
 
 
+def test_a_repository_without_a_remote_is_told_so(person: Person, shop: Path) -> None:
+    git(shop, "remote", "remove", "origin")
+    refused = person.run("drill", "--remote")
+    assert (refused.code, "has no remote" in refused.err) == (2, True)
+    assert "git remote add origin URL" in refused.err
+
+
 def test_another_remote_than_the_fenced_one_is_not_tried(
     person: Person, shop: Path, origin: Path
 ) -> None:

@@ -48,7 +48,9 @@ def test_a_repository_is_fenced_once_the_remote_was_tried(
     person: Person, shop: Path, origin: Path
 ) -> None:
     assert "fenced at no remote" in person.ok("repo", "fence").out
-    assert "is fenced at hub" in person.ok("repo", "fence", "hub").out
+    said = person.ok("repo", "fence", "hub")
+    assert "is fenced at hub" in said.out
+    assert said.lines[-1] == "next  lessor drill --remote"
     assert person.ok("repo", "fence", "-o", "json").json["fenceRemote"] == "hub"
     grant = person.claim("--task", str(person.add("a")["number"]))
     assert fences(origin) == [grant["leaseId"]]
@@ -96,8 +98,10 @@ def test_a_push_needs_no_number_on_the_tasks_own_branch(
         True,
     )
     assert git(origin, "rev-parse", grant["branch"]) == head
-    assert "was there already" in person.ok("push", str(grant["number"])).out
-    person.ok("complete", grant["leaseId"], "--stage", "pushed", "--commit", head)
+    said = person.ok("push", str(grant["number"])).out
+    assert f"was there already: {grant['branch']} {head[:7]} to hub, fenced" in said
+    done = person.ok("complete", grant["leaseId"], "--stage", "pushed", "--commit", head).lines
+    assert done[1] == "   lease completed; the task is done"
     assert fences(origin) == []
     assert person.run("push").code == 5
 

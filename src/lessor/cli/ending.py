@@ -13,7 +13,7 @@ from lessor.cli.files import STDIN, read_text
 from lessor.cli.finding import lease_named
 from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, pass_invocation
-from lessor.cli.phrases import next_lines, title_line
+from lessor.cli.phrases import next_lines, state_words, title_line
 from lessor.cli.text import Line
 from lessor.cli.tokens import forget_token, holding
 from lessor.errors import LessorError
@@ -144,7 +144,7 @@ def _lines(number: int, title: str, ended: Ended) -> list[Line]:
     rule = f" by the rule {ended.rule!r}" if ended.rule else ""
     return [
         title_line(number, title),
-        [f"   lease {ended.end}; the task is {str(ended.state).replace('_', ' ')}{rule}"]
+        [f"   lease {ended.end}; the task {state_words(ended.state)}{rule}"]
         if ended.rule != "ad hoc"
         else [f"   lease {ended.end}; its paths are free again"],
         *next_lines([f"lessor show {number}"]),

@@ -50,6 +50,17 @@ def bytes_text(size: int) -> str:
     return f"{value / 1_000:.1f} TB"
 
 
+def state_words(state: str) -> str:
+    """A task's state as the end of a sentence about it: `is queued`, `has failed`."""
+    words = {
+        "succeeded": "is done",
+        "failed": "has failed",
+        "needs_person": "needs you",
+        "quarantined": "is taken out",
+    }
+    return words.get(state, f"is {state}")
+
+
 def paths_text(paths: Sequence[str]) -> str:
     """A lease's paths in few words."""
     if not paths:

@@ -107,7 +107,7 @@ def _of_branch(invocation: Invocation, checkout: Checkout) -> str:
 def _lines(lease: LeaseRecord, done: Published) -> list[Line]:
     name = done.ref.removeprefix(BRANCHES)
     what = "pushed" if done.moved else "was there already:"
-    how = " fenced" if done.fenced else ""
+    how = ", fenced" if done.fenced else ""
     lines: list[Line] = [
         title_line(lease.number, lease.title),
         ["   ", Piece(what, Tone.GOOD), f" {name} {done.commit[:7]} to {done.remote}{how}"],

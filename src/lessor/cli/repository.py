@@ -92,4 +92,4 @@ def _lines(known: Repository, *, tried: bool) -> list[Line]:
             + ("unfenced" if known.unfenced else "to nobody")
         ]
     )
-    return [*lines, *next_lines(["lessor push N"])]
+    return [*lines, *next_lines(["lessor drill --remote"])]

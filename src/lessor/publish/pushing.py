@@ -99,9 +99,14 @@ def default_remote(repo: Repository) -> str:
     choice = usual.text if usual.code == 0 else "origin" if "origin" in names else ""
     if choice or len(names) == 1:
         return choice or names[0]
+    if not names:
+        raise InvalidError(
+            "This repository has no remote.",
+            next_step="Give it one: git remote add origin URL. Or name a URL or a path: --remote.",
+        )
     raise InvalidError(
         "Which remote is meant isn't clear.",
-        next_step=f"Name one: --remote {' or '.join(names) or 'URL'}.",
+        next_step=f"Name one: --remote {' or '.join(names)}.",
     )
 
 
