@@ -132,6 +132,17 @@ def test_a_hold_is_never_work_for_an_agent(person: Person) -> None:
     assert person.run("claim", "--queue", "ad-hoc").code == 3
 
 
+def test_dropped_paths_are_no_work_to_ask_for_again(person: Person) -> None:
+    person.ok("hold", "services/billing", "web")
+    assert person.ok("show", "1").lines[-1] == "next  lessor drop 1"
+    person.ok("drop", "1")
+    assert person.ok("show", "1").lines[-1] == "next  lessor history 1"
+    refused = person.run("retry", "1")
+    assert (refused.code, "#1 stood for its paths alone" in refused.err) == (2, True)
+    again = refused.err.splitlines()[-1].partition("lessor hold ")[2]
+    assert person.ok("hold", *again.split()).code == 0
+
+
 def test_drop_of_what_others_hold_is_refused(person: Person) -> None:
     record = person.ok("acquire", "--scope", "web", "--agent", "codex-1", "-o", "json").json
     (person.state / "leases" / f"{record['leaseId']}.json").unlink()

@@ -225,5 +225,6 @@ def _holders(invocation: Invocation, task: Task) -> list[Line]:
             [Piece("   waits   ", Tone.WARN), f"for #{holder.number} {holder.title} ({who})"]
         )
     if lines:
-        lines.append(["           it starts by itself when they are done"])
+        done = "that is" if len(held) == 1 else "they are"
+        lines.append([f"           it starts by itself when {done} done"])
     return lines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -12,13 +13,13 @@ from lessor.cli.files import STDIN, read_text
 from lessor.cli.finding import find_task, find_tasks
 from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, own_words, pass_invocation
-from lessor.cli.phrases import next_lines, title_line
+from lessor.cli.phrases import next_lines, state_words, title_line
 from lessor.cli.records import task_record
 from lessor.cli.requesting import request_id_option
 from lessor.cli.text import Line, Piece, Tone
 from lessor.errors import InvalidError, TransitionRefusedError
 from lessor.model.lifecycle import is_terminal
-from lessor.model.task import NewTask, Task
+from lessor.model.task import AD_HOC, NewTask, Task
 from lessor.service.deciding import Decided
 
 _NOW = {"needs_person": "waiting for your answer", "quarantined": "taken out"}
@@ -176,6 +177,11 @@ def _text(given: str) -> str:
 
 def _again(invocation: Invocation, task: Task, words: str, *, request_id: str) -> None:
     """A new task that asks for the same; the finished one keeps its state and its result."""
+    if task.queue == AD_HOC:
+        raise InvalidError(
+            f"#{task.number} stood for its paths alone: there is no work to ask for again.",
+            next_step=f"Have them again: lessor hold {shlex.join(task.scopes)}",
+        )
     lessor = invocation.lessor
     wish = NewTask(
         title=task.title,
@@ -203,7 +209,7 @@ def _again(invocation: Invocation, task: Task, words: str, *, request_id: str) -
 def _again_lines(task: Task, made: Task) -> list[Line]:
     return [
         title_line(made.number, made.title),
-        [f"   asks again for what #{task.number} asked, which is {task.state}"],
+        [f"   asks again for what #{task.number} asked, which {state_words(task.state)}"],
         *next_lines(["lessor run"]),
     ]
 

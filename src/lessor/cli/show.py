@@ -21,7 +21,8 @@ from lessor.cli.times import clock_time, instant, lapse
 from lessor.git.changes import FileChange
 from lessor.model.grant import Result
 from lessor.model.lease import SECOND, LeaseEnd
-from lessor.model.task import Task
+from lessor.model.lifecycle import is_terminal
+from lessor.model.task import AD_HOC, DRILL, Task
 from lessor.service.reading import LeaseRecord
 
 LABEL = 11
@@ -124,7 +125,8 @@ def _lines(
         halt = halt_here(invocation, leases[-1]) if leases else None
         if halt is not None:
             lines += _paragraph("", halt_text(halt), width, tone=Tone.WARN)
-    return [*lines, *next_lines(_steps(task, files))]
+    steps = _steps(task, files) if task.queue not in {AD_HOC, DRILL} else [_step_of_no_work(task)]
+    return [*lines, *next_lines(steps)]
 
 
 def _head(task: Task, width: int) -> Line:
@@ -211,7 +213,10 @@ def _checked(task: Task, result: Result | None, width: int) -> list[Line]:
             what = task.check or "the project's check"
             return _paragraph("checked", f"{what}: passed{time}{on}", width, tone=Tone.GOOD)
         case "unverified":
-            return _paragraph("checked", "no check was there to run", width, tone=Tone.WARN)
+            # Only a run looks for one; what a script completed was judged by itself.
+            ran = result is not None and "rounds" in result.facts
+            said = "no check was there to run" if ran else "no check is on record"
+            return _paragraph("checked", said, width, tone=Tone.WARN)
         case "submitted":
             what = task.check or "the project's check"
             return _paragraph("checked", f"{what}: not passed{on}", width, tone=Tone.WARN)
@@ -311,6 +316,12 @@ def _steps(task: Task, files: Sequence[FileChange]) -> list[str]:
             return ["lessor run", f"lessor why {number}"]
         case _:
             return [f'lessor retry {number} "…"', f"lessor history {number}"]
+
+
+def _step_of_no_work(task: Task) -> str:
+    """What comes next where a task stood for held paths, or for a drill: nobody asks for it again."""
+    held = task.queue == AD_HOC and not is_terminal(task.state)
+    return f"lessor {'drop' if held else 'history'} {task.number}"
 
 
 def _paragraph(label: str, text: str, width: int, *, tone: Tone = Tone.PLAIN) -> list[Line]:
