@@ -17,7 +17,7 @@ from person import Person, git
 from rich.cells import cell_len
 
 from lessor.cli.phrases import next_lines
-from lessor.cli.text import painted
+from lessor.cli.text import fit, painted
 from lessor.clock import SystemClock
 from lessor.runner.lease_file import read_holder
 from lessor.runner.proctable import process_row
@@ -91,10 +91,18 @@ def test_the_page_says_what_runs_waits_needs_a_person_and_is_to_land(
     assert lines[0].endswith(" · 1 running · 1 ready · 1 waits · 1 to land")
     body = {line.split()[0]: line for line in lines[2:] if line and not line.startswith(" ")}
     assert "#2 Retry on 503  claude-2  services/billing  0:" in body["running"]
-    assert "#3 Rename charge  for #2 (running)." in body["waits"]
+    assert body["waits"].endswith("#3 Rename charge  for #2 (running)")
     assert "#4 Debounce the box  grows" in body["ready"]
     assert f"#{landed} Round totals  +1 {MINUS}1 in 1 file  verified" in body["to"]
     assert lines[-1].startswith(f"next  lessor diff {landed}")
+
+
+def test_a_title_has_the_room_that_its_reason_leaves(person: Person) -> None:
+    long = "Rename the charge to payment in the billing client"
+    person.add("First")
+    person.add(long, "--after", "1")
+    told = [line for line in person.ok().lines if line.startswith("waits")]
+    assert told == [f"waits      #2 {fit(long, 49)}  for #1 (queued)"]
 
 
 def test_a_result_that_blocks_too_long_is_told_with_the_command_that_ends_it(
@@ -344,6 +352,25 @@ def test_logs_are_plain_files_alone(person: Person) -> None:
     os.mkfifo(log)
     assert person.run("logs", "1").code == 5
     assert person.ok("show", "1", "-o", "json").json["leases"][0]["logs"] == {}
+
+
+def test_following_a_log_that_isnt_there_yet_says_what_it_waits_for(person: Person) -> None:
+    person.add("a")
+    lease = person.claim()["leaseId"]
+    following = subprocess.Popen(
+        person.command("logs", "1", "-f"),
+        cwd=person.cwd,
+        env=person.environment(),
+        stderr=subprocess.PIPE,
+    )
+    try:
+        assert b"no agent log is on this machine yet" in following.stderr.readline()
+        person.ok("release", lease)
+        assert following.wait(timeout=60) == 0
+    finally:
+        following.kill()
+        following.wait()
+        following.stderr.close()
 
 
 def test_logs_follow_until_the_lease_ends(person: Person) -> None:

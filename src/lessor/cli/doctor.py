@@ -236,7 +236,9 @@ def _agents() -> Finding:
 
     names = [agent.name for agent in installed_agents() if agent.path]
     if not names:
-        return _weaker("agents", "none on PATH: give a command, lessor run -- CMD, or name one in lessor.toml")
+        return _weaker(
+            "agents", "none on PATH: give a command, lessor run -- CMD, or name one in lessor.toml"
+        )
     return _good("agents", ", ".join(names))
 
 

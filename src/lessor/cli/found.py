@@ -28,7 +28,11 @@ def found_lines(invocation: Invocation, board: Board) -> list[Line]:
     lines = [
         [_label("agents"), *_agents(project, agent_versions(invocation))],
         _command(
-            "check", project.check, project, width, absent="none found: results stay unverified"
+            "check",
+            project.check,
+            project,
+            width,
+            absent="none found: results stay unverified (lessor.toml can name one)",
         ),
         _command("setup", project.setup, project, width, absent="none needed"),
         _brings(invocation, project, width),

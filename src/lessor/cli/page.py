@@ -279,9 +279,16 @@ def _blocks(task: Task, board: Board) -> str:
 
 
 def _told(rows: Sequence[tuple[Task, Piece]], board: Board, width: int) -> list[list[Line]]:
-    """Tasks with a text each, which goes on below itself for a few lines."""
-    heads = [f"{_number(task.number, board)} {fit(shown(task.title), TITLE)}" for task, _ in rows]
-    left = max((text_width(head) for head in heads), default=0)
+    """Tasks with a text each, which goes on below itself for a few lines.
+
+    Where the texts leave room, the titles have it.
+    """
+    if not rows:
+        return []
+    free = width - LABEL - 2 - max(text_width(shown(told.text)) for _, told in rows)
+    title = max(TITLE, free - len(_number(0, board)) - 1)
+    heads = [f"{_number(task.number, board)} {fit(shown(task.title), title)}" for task, _ in rows]
+    left = max(text_width(head) for head in heads)
     entries: list[list[Line]] = []
     for head, (_, told) in zip(heads, rows, strict=True):
         parts = wrap(shown(told.text), width - LABEL - left - 2)
