@@ -28,6 +28,11 @@ def test_add_says_whom_it_has_to_wait_for(person: Person) -> None:
     assert "it starts by itself" in said
 
 
+def test_add_says_which_task_has_to_come_first(person: Person) -> None:
+    person.add("first")
+    assert "   waits   for #1 (queued)" in person.ok("add", "second", "--after", "1").lines
+
+
 def test_every_option_of_add_arrives(person: Person) -> None:
     first = person.add("first")
     record = person.add(

@@ -90,7 +90,8 @@ def test_block_keeps_a_task_from_being_claimed_until_it_is_unblocked(person: Per
     person.add("a")
     person.ok("block", "1", "--reason", "waiting for the key")
     assert person.run("claim").code == 3
-    assert "is blocked" in person.ok("why", "1").out
+    assert "is blocked by dana: waiting for the key" in person.ok("why", "1").out
+    assert "is blocked by dana: waiting for the key" in person.ok("show", "1").out
     person.ok("unblock", "1")
     assert person.run("claim").code == 0
 
@@ -155,6 +156,7 @@ def test_a_paused_queue_grants_nothing(person: Person) -> None:
     assert "paused" in person.ok("queue", "pause").out
     assert person.run("claim").code == 3
     assert "queue default is paused" in person.ok("why", "1").out
+    assert "  the queue default is paused" in person.ok().out
     person.ok("queue", "resume")
     assert person.run("claim").code == 0
 

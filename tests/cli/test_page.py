@@ -105,6 +105,11 @@ def test_a_title_has_the_room_that_its_reason_leaves(person: Person) -> None:
     assert told == [f"waits      #2 {fit(long, 49)}  for #1 (queued)"]
 
 
+def test_a_scripts_result_isnt_said_to_have_met_no_check(person: Person, finished) -> None:
+    number = finished("Round totals", {"services/tax/rate.py": "even\n"}, stage="unverified")
+    assert "checked  no check is on record" in person.ok("show", number).out
+
+
 def test_a_result_that_blocks_too_long_is_told_with_the_command_that_ends_it(
     person: Person, shop: Path
 ) -> None:

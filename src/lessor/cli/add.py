@@ -10,7 +10,7 @@ from lessor.cli.files import count_files, path_rules, read_text
 from lessor.cli.finding import find_tasks, holders_of, path_from_top
 from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, duration_option, own_words, pass_invocation
-from lessor.cli.phrases import next_lines, paths_text, title_line
+from lessor.cli.phrases import next_lines, paths_text, reason_text, title_line
 from lessor.cli.records import task_record, why_record
 from lessor.cli.requesting import request_id_option
 from lessor.cli.text import Line, Piece, Tone, table
@@ -191,6 +191,9 @@ def _lines(
         moment = clock_time(why.at_ms, now=invocation.lessor.now_ms())
         lines.append([Piece("   starts  ", Tone.FAINT), f"not before {moment}"])
     holders = _holders(invocation, task)
+    if why.cause == "tasks":
+        waits = reason_text(why, task, now=invocation.lessor.now_ms(), brief=True)
+        lines.append([Piece("   waits   ", Tone.WARN), waits])
     lines += holders
     begin = "lessor claim --repo none" if task.repository is None else "lessor run"
     step = f"lessor why {task.number}" if holders else begin

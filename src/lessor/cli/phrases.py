@@ -86,7 +86,9 @@ def reason_text(why: Why, task: Task, *, now: int, brief: bool = False) -> str:
             said = _holder_text(why, why.holder, task, now=now, brief=brief)
         case _:
             said = why.sentence.removeprefix(f"#{why.number} ")
-    return said.removeprefix("waits ").removesuffix(".") if brief else said
+    if not brief:
+        return said
+    return said.removeprefix("waits ").removeprefix("waits: ").removesuffix(".")
 
 
 def _time_text(why: Why, task: Task, *, now: int, brief: bool) -> str:

@@ -81,6 +81,22 @@ def _has(repository: Repository, commit: str) -> bool:
     return not commit.startswith("-") and repository.git(asked, check=False).code == 0
 
 
+def block_words(invocation: Invocation, task: Task) -> str:
+    """Who blocked a task and why, where a person did it; else nothing."""
+    if task.state != "blocked":
+        return ""
+    told = [
+        event
+        for event in invocation.lessor.tasks.history(task.id)
+        if event.kind == "blocked" or event.facts.get("state") == "blocked"
+    ]
+    if not told or told[-1].kind != "blocked":
+        return ""
+    facts = told[-1].facts
+    reason = f": {facts['reason']}" if facts.get("reason") else ""
+    return f"is blocked by {facts.get('actor') or 'a person'}{reason}"
+
+
 def landing_trouble(invocation: Invocation, task: Task) -> str:
     """Why a finished task's result couldn't land when that was tried last; empty where it could."""
     if task.state != "succeeded":

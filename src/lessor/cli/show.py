@@ -15,7 +15,7 @@ from lessor.cli.logs import logs_here
 from lessor.cli.options import command, pass_invocation
 from lessor.cli.phrases import next_lines, reason_text
 from lessor.cli.records import lease_record, task_record, why_record
-from lessor.cli.results import changed_files, landing_trouble
+from lessor.cli.results import block_words, changed_files, landing_trouble
 from lessor.cli.text import Line, Piece, Tone, fit, pad, row, shown, table, wrap
 from lessor.cli.times import clock_time, instant, lapse
 from lessor.git.changes import FileChange
@@ -121,7 +121,8 @@ def _lines(
     lines += _cost(facts, leases, width)
     if task.state in {"queued", "blocked", "running"}:
         why = invocation.lessor.tasks.why(task.id)
-        lines += _paragraph("now", reason_text(why, task, now=invocation.lessor.now_ms()), width)
+        now = reason_text(why, task, now=invocation.lessor.now_ms())
+        lines += _paragraph("now", block_words(invocation, task) or now, width)
         halt = halt_here(invocation, leases[-1]) if leases else None
         if halt is not None:
             lines += _paragraph("", halt_text(halt), width, tone=Tone.WARN)

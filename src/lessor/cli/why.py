@@ -12,7 +12,7 @@ from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, pass_invocation
 from lessor.cli.phrases import next_lines, paths_text, reason_text, title_line
 from lessor.cli.records import held_record, why_record
-from lessor.cli.results import landing_trouble
+from lessor.cli.results import block_words, landing_trouble
 from lessor.cli.text import Line, Piece, Tone, shown, table, wrap
 from lessor.cli.times import lapse
 from lessor.errors import InvalidError
@@ -51,7 +51,7 @@ def _why_lines(invocation: Invocation, found: Why) -> list[Line]:
     now = invocation.lessor.now_ms()
     task = invocation.lessor.tasks.task(found.task)
     lines: list[Line] = [title_line(found.number, task.title)]
-    reason = shown(reason_text(found, task, now=now))
+    reason = shown(block_words(invocation, task) or reason_text(found, task, now=now))
     trouble = landing_trouble(invocation, task)
     if trouble:
         reason += f"; it can't land: {shown(trouble)}"
