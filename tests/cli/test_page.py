@@ -369,7 +369,7 @@ def test_following_a_log_that_isnt_there_yet_says_what_it_waits_for(person: Pers
         stderr=subprocess.PIPE,
     )
     try:
-        assert b"no agent log is on this machine yet" in following.stderr.readline()
+        assert b"No agent log is on this machine yet" in following.stderr.readline()
         person.ok("release", lease)
         assert following.wait(timeout=60) == 0
     finally:

@@ -78,7 +78,7 @@ class Invocation:
         )
         if new is not None:
             told = f"There was no store at {new}: a new one was made ({settings.store_origin})."
-            _note(told)
+            self.note(told)
         return opened
 
     def stand(self, *, register: bool = False) -> Standing:
@@ -157,7 +157,13 @@ class Invocation:
         if self.for_people:
             left = lapse(round(left_s * 1000))
             told = f"git {verb} takes long; it may go on for {left}. Ctrl-C stops it."
-            _note(told)
+            self.note(told)
+
+    def note(self, told: str) -> None:
+        """Say something beside the answer, to people alone."""
+        if self.for_people:
+            with suppress(OSError):  # the work that it tells of goes on unheard
+                write_lines([[Piece("  note  ", Tone.WARN), shown(told)]], sys.stderr)
 
     def answer(self, record: Record, lines: Callable[[], Iterable[Line]]) -> None:
         """Answer with one record: its lines for people, itself for programs."""
@@ -177,11 +183,6 @@ class Invocation:
         """Give up the store's connection, if it was opened."""
         if "lessor" in self.__dict__:
             self.lessor.close()
-
-
-def _note(told: str) -> None:
-    with suppress(OSError):  # the work that it tells of goes on unheard: git is in the middle of it
-        write_lines([[Piece("  note  ", Tone.WARN), shown(told)]], sys.stderr)
 
 
 def _missing_file(url: str) -> Path | None:

@@ -12,8 +12,8 @@ import click
 from lessor.cli.finding import find_task
 from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, pass_invocation
-from lessor.cli.output import wants_colour, write_lines
-from lessor.cli.text import Piece, Tone, shown
+from lessor.cli.output import wants_colour
+from lessor.cli.text import shown
 from lessor.errors import NotFoundError
 from lessor.runner.plain_file import is_plain, open_plain
 from lessor.service.reading import LeaseRecord
@@ -52,9 +52,8 @@ def logs(invocation: Invocation, *, task: str, follow: bool, epoch: int | None, 
             next_step=f"See: lessor {step}.",
             lease=lease.id,
         )
-    if not is_plain(path) and invocation.for_people:
-        told = f"no {which} log is on this machine yet; this waits until the lease ends"
-        write_lines([[Piece("  note  ", Tone.WARN), told]], sys.stderr)
+    if not is_plain(path):
+        invocation.note(f"No {which} log is on this machine yet; this waits until the lease ends.")
     printer = _Printer(path)
     printer.print_new()
     while follow and invocation.lessor.leases.lease(lease.id).live:
