@@ -192,17 +192,19 @@ class Intents:
             return
         found = tx.rows("fence_ref", lease_id=row.lease_id, remote=publish.remote)
         fence = FenceRefRow._make(found[0]) if found else None
-        ready = (
-            publish.remote == fenced_at
-            and fence is not None
-            and fence.state == FenceState.OPEN
-            and fence.oid == publish.fence
-            and publish.next_fence not in {None, publish.fence}
+        is_open = (
+            publish.remote == fenced_at and fence is not None and fence.state == FenceState.OPEN
         )
-        if not ready:
+        if not is_open or publish.fence is None or publish.next_fence in {None, publish.fence}:
             raise TransitionRefusedError(
                 f"The lease isn't ready at {fenced_at}: its fence reference isn't open there.",
                 next_step="Push with `lessor push`: it makes the lease ready first.",
+                remote=fenced_at,
+            )
+        if fence is not None and fence.oid != publish.fence:
+            raise TransitionRefusedError(
+                f"Another process has pushed to {fenced_at} under this lease meanwhile.",
+                next_step="Run `lessor push` again: it goes on from there.",
                 remote=fenced_at,
             )
 
