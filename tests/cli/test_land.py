@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -31,6 +32,21 @@ def test_a_result_lands_and_is_gone_from_the_page(
     assert "  landed   on main" in person.ok("show", number).out
 
 
+def test_what_doesnt_fit_beside_a_landing_stands_below_it(
+    person: Person, shop: Path, finished: Finished
+) -> None:
+    check = "test -s services/tax/new.py && test -s services/tax/rate.py"
+    (shop / "lessor.toml").write_text(f'check = "{check}"\n')
+    git(shop, "add", "lessor.toml")
+    git(shop, "commit", "-qm", "a check of some length")
+    person.ok("trust", person.run("trust", "-o", "json").problem["facts"]["digest"])
+    number = finished("Tax", {"services/tax/new.py": "five\n"}, stage="unverified")
+    lines = person.ok("land", number).lines
+    assert re.fullmatch(r"#1  landed  main \w{7} -> \w{7}", lines[-4])
+    assert lines[-3].startswith(f"    1 commit, `{check}`")
+    assert all(len(line) <= 80 for line in lines[-4:])
+
+
 def test_a_conflict_ends_with_8_and_stays_on_the_page(
     person: Person, shop: Path, finished: Finished
 ) -> None:
@@ -38,7 +54,7 @@ def test_a_conflict_ends_with_8_and_stays_on_the_page(
     finished("Two", {"README": "two\n"})
     said = person.run("land", "--all")
     assert said.code == 8
-    assert "#2  conflicts  conflicts with main@" in said.out
+    assert "#2  conflicts with main@" in said.out
     assert "in README" in said.out
     assert said.lines[-1].startswith("next  git")
     page = person.ok().out

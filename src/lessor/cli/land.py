@@ -10,9 +10,9 @@ import click
 from lessor.cli.finding import find_tasks
 from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, pass_invocation
-from lessor.cli.output import Record, write_lines
+from lessor.cli.output import Record, columns, write_lines
 from lessor.cli.phrases import next_lines, title_line
-from lessor.cli.text import Line, Piece, Tone, pad
+from lessor.cli.text import Line, Piece, Tone, pad, shown, width, wrap
 from lessor.errors import ConflictError, GitError
 from lessor.git.repository import current_branch
 from lessor.model.task import Task
@@ -97,17 +97,25 @@ def _lines(done: Sequence[Landing], branch: str) -> list[Line]:
         return [["nothing to land"], *next_lines(["lessor"])]
     steps = [one.step for one in done if one.step]
     wide = max(len(f"#{one.task.number}") for one in done)
-    told = [_line(one, branch, wide) for one in done]
+    told = [line for one in done for line in _result(one, branch, wide + 2)]
     return [[], *told, *next_lines(steps[:1] or ["lessor"])]
 
 
-def _line(one: Landing, branch: str, wide: int) -> Line:
-    head = Piece(pad(f"#{one.task.number}", wide + 2), Tone.STRONG)
-    if one.new is not None:
-        moved = f"{branch} {one.old[:_SHORT]} -> {one.new[:_SHORT]}"
-        return [head, Piece("landed", Tone.GOOD), f"  {moved}  {one.text}"]
-    good = one.came == "there already"
-    return [head, Piece(one.came, Tone.GOOD if good else Tone.WARN), f"  {one.text}"]
+def _result(one: Landing, branch: str, left: int) -> list[Line]:
+    """What a landing came to; what doesn't fit beside that stands below it."""
+    head = Piece(pad(f"#{one.task.number}", left), Tone.STRONG)
+    moved = "" if one.new is None else f"  {branch} {one.old[:_SHORT]} -> {one.new[:_SHORT]}"
+    good = one.new is not None or one.came == "there already"
+    word = Piece("landed" if moved else one.came, Tone.GOOD if good else Tone.WARN)
+    text = shown(one.text)
+    if text.startswith(f"{word.text} "):  # it begins with the same word: conflicts with …
+        beside = text.removeprefix(word.text)
+    else:
+        beside = f"{moved}  {text}"
+    if width(f"{pad('', left)}{word.text}{beside}") <= columns():
+        return [[head, word, beside]]
+    below = wrap(text.removeprefix(f"{word.text} "), columns() - left)
+    return [[head, word, moved], *([pad("", left), part] for part in below)]
 
 
 def _record(one: Landing, branch: str) -> Record:
