@@ -82,6 +82,13 @@ def test_a_lease_has_the_seeds_names_in_json(person: Person) -> None:
     } == {k: record[k] for k in ("leaseId", "repo", "scope", "workspaceId", "owner", "status")}
 
 
+def test_a_completion_without_its_commit_says_that_nothing_can_land(person: Person) -> None:
+    for more, told in (((), True), (("--no-change", "it was right"), False)):
+        person.add("a")
+        said = person.ok("complete", person.claim()["leaseId"], *more).out
+        assert ("no --commit was named" in said) is told
+
+
 def test_acquire_refuses_what_somebody_holds(person: Person) -> None:
     person.ok("acquire", "--scope", "services/billing", "--agent", "codex-1")
     refused = person.run("acquire", "--scope", "services/billing/client.py")

@@ -14,14 +14,14 @@ from lessor.cli.finding import lease_named
 from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, pass_invocation
 from lessor.cli.phrases import next_lines, state_words, title_line
-from lessor.cli.text import Line
+from lessor.cli.text import Line, Piece, Tone
 from lessor.cli.tokens import forget_token, holding
 from lessor.errors import LessorError
 from lessor.git.target import fork_of
 from lessor.model.grant import Ended, Failure, Result
 from lessor.model.intent import Outcome
 from lessor.model.lease import Holder
-from lessor.model.task import Stage
+from lessor.model.task import Stage, Task
 
 _CLAIMED_STAGES = (Stage.UNVERIFIED, Stage.SUBMITTED, Stage.VERIFIED, Stage.PUSHED)
 
@@ -66,6 +66,7 @@ def complete(
         invocation,
         lease,
         lambda holder: leases.complete_one(holder, _with_push(invocation, holder, result)),
+        work=no_change is None,
     )
 
 
@@ -121,7 +122,10 @@ def release(invocation: Invocation, *, lease: str, reason: str) -> None:
     _end(invocation, lease, lambda holder: leases.release(holder, reason=reason))
 
 
-def _end(invocation: Invocation, lease: str, how: Callable[[Holder], Ended]) -> None:
+def _end(
+    invocation: Invocation, lease: str, how: Callable[[Holder], Ended], *, work: bool = False
+) -> None:
+    """End a lease and say so; `work`: it ends in a result that somebody may want to land."""
     named = lease_named(invocation, lease)
     with holding(invocation, named) as holder:
         ended = how(holder)
@@ -137,15 +141,18 @@ def _end(invocation: Invocation, lease: str, how: Callable[[Holder], Ended]) -> 
         "rule": ended.rule or None,
         "repeated": ended.repeated,
     }
-    invocation.answer(record, lambda: _lines(task.number, task.title, ended))
+    lost = work and task.repository is not None and task.commit is None
+    invocation.answer(record, lambda: _lines(task, ended, lost=lost))
 
 
-def _lines(number: int, title: str, ended: Ended) -> list[Line]:
+def _lines(task: Task, ended: Ended, *, lost: bool) -> list[Line]:
     rule = f" by the rule {ended.rule!r}" if ended.rule else ""
-    return [
-        title_line(number, title),
+    lines: list[Line] = [
+        title_line(task.number, task.title),
         [f"   lease {ended.end}; the task {state_words(ended.state)}{rule}"]
         if ended.rule != "ad hoc"
         else [f"   lease {ended.end}; its paths are free again"],
-        *next_lines([f"lessor show {number}"]),
     ]
+    if lost:
+        lines.append([Piece("   no --commit was named, so that nothing of it can land", Tone.WARN)])
+    return [*lines, *next_lines([f"lessor show {task.number}"])]
