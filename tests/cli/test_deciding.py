@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 from person import Person, names
 
@@ -119,7 +120,10 @@ def test_hold_keeps_paths_until_they_are_dropped(person: Person) -> None:
     assert "lessor drop 1" in page
     refused = person.run("acquire", "--scope", "web/search", "--agent", "codex-1")
     assert (refused.code, "dana" in refused.err) == (6, True)
-    assert "dana" in person.ok("who", "services/billing/client.py").out
+    holder = person.ok("who", "services/billing/client.py").lines[0]
+    assert holder == "  holder    #1 held by dana  epoch 1"
+    said = person.ok("add", "Search", "--scope", "web").out
+    assert re.search(r"for #1 held by dana \(web, \d+ s in\)", said)
     dropped = person.ok("drop", "web").out
     assert dropped == "services/billing, web is free again\n"
     assert person.ok("who", "web").out == "nobody holds web\n"

@@ -10,7 +10,7 @@ from lessor.cli.files import count_files, path_rules, read_text
 from lessor.cli.finding import find_tasks, holders_of, path_from_top
 from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, duration_option, own_words, pass_invocation
-from lessor.cli.phrases import next_lines, paths_text, reason_text, title_line
+from lessor.cli.phrases import next_lines, paths_text, reason_text, title_line, title_says_who
 from lessor.cli.records import task_record, why_record
 from lessor.cli.requesting import request_id_option
 from lessor.cli.text import Line, Piece, Tone, table
@@ -223,7 +223,8 @@ def _holders(invocation: Invocation, task: Task) -> list[Line]:
     lines: list[Line] = []
     for holder in held.values():
         since = lapse(lessor.now_ms() - holder.since_ms)
-        who = f"{paths_text(holder.paths)}, {holder.agent}, {since} in"
+        agent = "" if title_says_who(holder.title, holder.agent) else f", {holder.agent}"
+        who = f"{paths_text(holder.paths)}{agent}, {since} in"
         lines.append(
             [Piece("   waits   ", Tone.WARN), f"for #{holder.number} {holder.title} ({who})"]
         )

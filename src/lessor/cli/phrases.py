@@ -135,6 +135,11 @@ def _holder_text(why: Why, holder: Held, task: Task, *, now: int, brief: bool) -
     return f"waits for #{holder.number}{title} ({who}){turn}"
 
 
+def title_says_who(title: str, agent: str) -> bool:
+    """Whether a title already names its holder, as that of held or acquired paths does unless told."""
+    return title == f"held by {agent}" or title.startswith(f"{agent}: ")
+
+
 def first_line(text: str | None) -> str:
     """The first line of a text of several."""
     return (text or "").strip().partition("\n")[0].rstrip()

@@ -10,7 +10,7 @@ from lessor.cli.finding import find_task, holders_of, path_from_top
 from lessor.cli.halts import halt_here, halt_text
 from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, pass_invocation
-from lessor.cli.phrases import next_lines, paths_text, reason_text, title_line
+from lessor.cli.phrases import next_lines, paths_text, reason_text, title_line, title_says_who
 from lessor.cli.records import held_record, why_record
 from lessor.cli.results import block_words, landing_trouble
 from lessor.cli.text import Line, Piece, Tone, shown, table, wrap
@@ -105,11 +105,12 @@ def _who_lines(invocation: Invocation, asked: str, holders: Sequence[Held]) -> l
 
 def _holder_lines(holder: Held, *, now: int, columns: int) -> list[Line]:
     words = {"lease": "holder", "hold": "held for", "shadow": "result of", "reservation": "turn of"}
+    agent = Piece(holder.agent or "nobody", Tone.NAME)
     rows: list[list[Piece | str]] = [
         [
             Piece(f"  {words.get(holder.kind, holder.kind):<8}", Tone.FAINT),
             f"#{holder.number} {holder.title}",
-            Piece(holder.agent or "nobody", Tone.NAME),
+            *([] if title_says_who(holder.title, holder.agent) else [agent]),
             f"epoch {holder.epoch}",
         ]
     ]
