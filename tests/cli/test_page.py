@@ -311,6 +311,22 @@ def test_diff_is_a_patch_that_git_can_apply(person: Person, finished) -> None:
     assert f"services/tax/rate.py  +1 {MINUS}1" in person.ok("diff", number, "--stat").out
 
 
+def test_a_diff_on_a_terminal_ends_with_its_last_line(person: Person, finished) -> None:
+    number = finished("Round totals", {"services/tax/rate.py": "even\n"})
+    there = Person(home=person.home, cwd=person.cwd, env={"PAGER": "cat", "NO_COLOR": "1"})
+    assert _on_terminal(there, "diff", number).endswith(b"+even\r\n")
+
+
+def test_work_that_changed_nothing_is_said_to(person: Person, shop: Path) -> None:
+    head = git(shop, "rev-parse", "HEAD")
+    person.add("a")
+    lease = person.claim()["leaseId"]
+    person.ok("complete", lease, "--base", head, "--commit", head, "--no-change", "it was right")
+    said = person.ok("diff", "1")
+    assert (said.out, "#1 has changed nothing that is committed" in said.err) == ("", True)
+    assert head[:7] not in person.ok("show", "1").lines[0]
+
+
 def test_diff_of_work_that_was_never_committed_is_not_found(person: Person) -> None:
     person.add("a")
     refused = person.run("diff", "1")

@@ -33,6 +33,9 @@ def diff(invocation: Invocation, *, task: str, stat: bool) -> None:
     patch = work.repository.git(
         ["diff", "--no-ext-diff", "--no-color", "--binary", work.base, work.head, "--"]
     ).out
+    if not patch:
+        invocation.note(f"#{found.number} has changed nothing that is committed.")
+        return
     if not sys.stdout.isatty():
         sys.stdout.flush()
         sys.stdout.buffer.write(patch)
@@ -87,8 +90,10 @@ def _coloured(patch: bytes) -> Iterator[str]:
     """The patch's lines, safe on a terminal, coloured by their first character."""
     tones = {"+": Tone.GOOD, "-": Tone.BAD, "@": Tone.NAME}
     colour = wants_colour(sys.stdout)
-    for line in os.fsdecode(patch).split("\n"):
+    # Click ends what it pages with a line's end of its own.
+    for n, line in enumerate(os.fsdecode(patch).removesuffix("\n").split("\n")):
         tone = tones.get(line[:1], Tone.PLAIN)
         if line.startswith(("diff ", "index ", "--- ", "+++ ")):
             tone = Tone.STRONG
-        yield painted([Piece(line.expandtabs(8), tone)], colour=colour) + "\n"
+        text = painted([Piece(line.expandtabs(8), tone)], colour=colour)
+        yield f"\n{text}" if n else text

@@ -132,7 +132,8 @@ def _lines(
 
 def _head(task: Task, width: int) -> Line:
     state = state_text(task)
-    commit = f" {task.commit[:7]}" if task.commit else ""
+    # One that it only began from isn't its own.
+    commit = f" {task.commit[:7]}" if task.commit and task.commit != task.base else ""
     tones = {
         "verified": Tone.GOOD,
         "running": Tone.GOOD,
