@@ -29,7 +29,7 @@ from typing import Any
 from fit import exponent, largest_to_smallest
 from history import copy_history
 from raw_postgres import raw_rate
-from server import drop_database, fresh_database
+from server import drop_database, fresh_database, server_dsn
 from work import Bench
 
 from lessor import Result, connect
@@ -66,6 +66,7 @@ def leases(largest: int) -> dict[str, object]:
 
 def _claims(x: str, made: Callable[[str, int], Bench], steps: list[int]) -> dict[str, object]:
     """The median claim of one task with a path, at each size on both stores."""
+    server_dsn()  # a server that doesn't start is told before the hours, not after
     series = []
     for kind, name in STORES.items():
         with ExitStack() as open_:
@@ -83,6 +84,7 @@ def _claims(x: str, made: Callable[[str, int], Bench], steps: list[int]) -> dict
                     if turn:  # the first ones read the pages
                         found[size] += took
         series.append(_series(name, [(n, statistics.median(ms)) for n, ms in found.items()]))
+        print(f"  {json.dumps(series[-1])}", file=sys.stderr, flush=True)
     return {"x": x, "y": "ms a claim, median", "series": series}
 
 
