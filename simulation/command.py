@@ -56,6 +56,7 @@ class Total:
 @click.option("--tasks", type=int, help="So many tasks, not the plan's own.")
 @click.option("--repositories", type=int, help="So many repositories, not the plan's own.")
 @click.option("--faults", help="Only these of the plan's own faults, with commas; 'none' for none.")
+@click.option("--having", help="Only seeds whose own plan has all of these faults, with commas.")
 @click.option("--files/--memory", default=None, help="A file that each process opens, or memory.")
 @click.option(
     "--fenced/--unfenced", default=None, help="Repositories fenced at the remote, or not."
@@ -72,6 +73,7 @@ def main(
     output: str,
     history: bool,
     shrink: bool,
+    having: str | None,
     **changes: object,
 ) -> None:
     """Run Lessor under a simulated clock, network, remote and set of processes."""
@@ -83,7 +85,9 @@ def main(
     commit = _commit()
     _say(f"commit {commit}, seeds from {first}", output)
     total, told = Total(), began
-    plans = (_changed(draw_plan(number), changes) for number in itertools.count(first))
+    needed = _named(having or "none")
+    drawn = (draw_plan(number) for number in itertools.count(first))
+    plans = (_changed(plan, changes) for plan in drawn if alone or needed <= set(plan.rates))
     for outcome in outcomes(plans, 1 if history or alone else jobs):
         total.add(outcome)
         now = clock.boottime_ms()
@@ -103,12 +107,17 @@ def main(
 def _changed(plan: Plan, changes: dict[str, object]) -> Plan:
     faults = changes.get("faults")
     if isinstance(faults, str):
-        named = set() if faults == "none" else set(faults.split(","))
-        if unknown := named - set(FAULTS):
-            raise click.UsageError(f"There are no faults {', '.join(sorted(unknown))}.")
+        named = _named(faults)
         plan = replace(plan, rates={k: v for k, v in plan.rates.items() if k in named})
     given = {k: v for k, v in changes.items() if k != "faults" and v is not None}
     return replace(plan, **given)  # type: ignore[arg-type]
+
+
+def _named(faults: str) -> set[str]:
+    named = set() if faults == "none" else set(faults.split(","))
+    if unknown := named - set(FAULTS):
+        raise click.UsageError(f"There are no faults {', '.join(sorted(unknown))}.")
+    return named
 
 
 def _least(outcome: Outcome, clock: SystemClock, output: str) -> Outcome:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,7 @@ def hunt(mutation: Mutation, *, seconds: float, seed: int = 1) -> Hunt:
             [
                 *(sys.executable, str(Path(made) / "simulation" / "run"), "-o", "json"),
                 *("--no-shrink", "--seed", str(seed), "--seconds", str(seconds)),
+                *(["--fenced", "--having", ",".join(mutation.needs)] if mutation.needs else []),
             ],
             capture_output=True,
             text=True,
@@ -72,17 +74,19 @@ def hunt(mutation: Mutation, *, seconds: float, seed: int = 1) -> Hunt:
 @click.argument("words", nargs=-1)
 @click.option("--seconds", type=float, default=60, help="How long to look for each.")
 @click.option("--seed", type=int, default=1, help="The first seed.")
-def main(words: tuple[str, ...], *, seconds: float, seed: int) -> None:
+@click.option("--jobs", type=click.IntRange(1), default=1, help="How many at a time.")
+def main(words: tuple[str, ...], *, seconds: float, seed: int, jobs: int) -> None:
     """Put one thing wrong into a copy of Lessor after another, and say what finds it."""
     wanted = [m for m in MUTATIONS if all(word in m.name for word in words)]
     hunts = []
-    for mutation in wanted:
-        one = hunt(mutation, seconds=seconds, seed=seed)
-        hunts.append(one)
-        by = one.invariant or "nobody"
-        mark = "" if one.caught else "  <- not by what it breaks"
-        sys.stdout.write(f"{mutation.name}: {by}, {one.steps:,} steps, {one.seeds} seeds{mark}\n")
-        sys.stdout.flush()
+    with ThreadPoolExecutor(jobs) as pool:  # each hunt is a process of its own
+        for one in pool.map(lambda m: hunt(m, seconds=seconds, seed=seed), wanted):
+            hunts.append(one)
+            by = one.invariant or "nobody"
+            mark = "" if one.caught else "  <- not by what it breaks"
+            found = f"{by}, {one.steps:,} steps, {one.seeds} seeds{mark}"
+            sys.stdout.write(f"{one.mutation.name}: {found}\n")
+            sys.stdout.flush()
     caught = sum(one.caught for one in hunts)
     sys.stdout.write(f"{caught} of {len(hunts)} caught\n")
     sys.exit(0 if caught == len(hunts) else 1)

@@ -46,11 +46,14 @@ class Mutation:
 
     Attributes:
         caught_by: the invariants that it breaks; any of them may be met first.
+        needs: the faults that it takes; seeds without one of them, and without a remote that
+            fences, are left out. Empty: any seed may meet it.
     """
 
     name: str
     edits: Sequence[Edit]
     caught_by: Collection[str] = field(default_factory=frozenset)
+    needs: Collection[str] = field(default_factory=frozenset)
 
 
 _LOCKED = "l.repository_id, l.fence, l.ended_ms"
@@ -474,6 +477,31 @@ MUTATIONS: Sequence[Mutation] = (
             "no_push_lands_that_was_settled_otherwise",
             "no_push_lands_after_its_fence_is_closed",
         ],
+        needs=["push_late", "crash_in_doubt"],
+    ),
+    Mutation(
+        name="a second try makes the fence with the value of the first",
+        edits=[
+            (PUBLISHING, r"SET oid = excluded\.oid, at_ms = excluded", "SET at_ms = excluded"),
+        ],
+        caught_by=[
+            "no_stale_push_lands",
+            "no_push_lands_that_was_settled_otherwise",
+            "no_push_lands_after_its_fence_is_closed",
+        ],
+        needs=["push_late", "suspend"],
+    ),
+    Mutation(
+        name="a value of a fence that came late is never read",
+        edits=[
+            ("git/fence.py", r"shown = remote_tips\(cwd, remote, ref\)\.get\(ref\)", "shown = None")
+        ],
+        caught_by=[
+            "everything_is_finished",
+            "everything_claimable_is_claimed",
+            "every_push_is_settled",
+        ],
+        needs=["push_late", "suspend"],
     ),
     Mutation(
         name="nobody asks what became of a push",
@@ -490,6 +518,7 @@ MUTATIONS: Sequence[Mutation] = (
             )
         ],
         caught_by=["no_stale_push_lands"],
+        needs=["push_late"],
     ),
     Mutation(
         name="a repeated completion is taken twice",
