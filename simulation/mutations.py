@@ -480,18 +480,6 @@ MUTATIONS: Sequence[Mutation] = (
         needs=["push_late", "crash_in_doubt"],
     ),
     Mutation(
-        name="a second try makes the fence with the value of the first",
-        edits=[
-            (PUBLISHING, r"SET oid = excluded\.oid, at_ms = excluded", "SET at_ms = excluded"),
-        ],
-        caught_by=[
-            "no_stale_push_lands",
-            "no_push_lands_that_was_settled_otherwise",
-            "no_push_lands_after_its_fence_is_closed",
-        ],
-        needs=["push_late", "suspend"],
-    ),
-    Mutation(
         name="a value of a fence that came late is never read",
         edits=[
             ("git/fence.py", r"shown = remote_tips\(cwd, remote, ref\)\.get\(ref\)", "shown = None")
