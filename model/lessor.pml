@@ -5,7 +5,7 @@
  * or one reference transaction of the remote. docs/model.md says which module each part stands for.
  *
  * Set by model/run: WORKERS, ROUNDS (claims a worker), TASKS, STEPS (things done with a lease), LEASES,
- * PUSHES, MAXT, and REMOTE, TWIN, LATE, PERSON, RESTORE, SWEEP for the parts that take part.
+ * PUSHES, MAXT, and REMOTE, TRIES, TWIN, LATE, PERSON, RESTORE, SWEEP for the parts that take part.
  */
 #define REQUESTS (WORKERS * ROUNDS)
 #define TTL 2
@@ -72,6 +72,9 @@ byte push_fence[PUSHES + 1];
 byte push_next[PUSHES + 1];
 byte pushes;
 byte values[LEASES + 1];         /* makes each value of a fence reference a new one */
+#ifdef TRIES
+byte made_late[LEASES + 1];      /* a fence reference that is made whenever its push arrives; nobody waits for it */
+#endif
 #endif
 
 /* ---- what only the properties look at ---- */
@@ -240,7 +243,7 @@ inline release(l, w) {
 #define IS(m, v) (ref[m] == v || ref[m] == ASKED(v))
 
 /* delete a fence reference that has one of two values, or what a question made of them; `found` is which.
-   One that has another value is nobody's on record: an error. */
+   Another value came too late to be on record: it is deleted as it is read. */
 inline close_ref(m, first, second, found, bad) {
   bad = 0;
   d_step {
@@ -254,11 +257,30 @@ inline close_ref(m, first, second, found, bad) {
   if
   :: found == 0 ->
      d_step {                               /* that there is none is proved by making one */
+       shown = ref[m];
+#ifndef TRIES
        if
-       :: ref[m] != 0 -> bad = 1; KNOWN(fence_value_on_record, ON_RECORD(m))
+       :: shown != 0 -> KNOWN(fence_value_on_record, ON_RECORD(m))
        :: else
        fi
-     }
+#endif
+     };
+     if
+     :: shown != 0 -> d_step { if :: ref[m] == shown -> ref[m] = 0 :: else -> bad = 1 fi; shown = 0 }
+     :: else
+     fi
+  :: else
+  fi
+}
+
+/* make a lease's fence reference with the value o that was announced for it */
+inline open_ref(l, o, ok) {
+  d_step { if :: ref[l] == 0 || ref[l] == o -> ref[l] = o :: else -> shown = ref[l] fi };
+  if
+  :: shown != 0 ->                          /* a try that was cut short has made it */
+     ok = (ref_state[l] == OPENING && ref_oid[l] == o);
+     d_step { if :: ok && ref[l] == shown -> ref[l] = 0 :: else fi; shown = 0 };
+     d_step { if :: ok && ref[l] == 0 -> ref[l] = o :: else -> ok = 0 fi }
   :: else
   fi
 }
@@ -338,6 +360,7 @@ inline make_ready(l, w, t, ok) {
     :: GUARD(l, w) ->
        if
        :: ref_state[l] == NONE -> ref_state[l] = OPENING; ref_oid[l] = 1; values[l] = 1
+       :: ref_state[l] == OPENING -> FRESH(l); ref_oid[l] = values[l]   /* a value of its own for each try */
        :: else
        fi;
        o = ref_oid[l]; ok = 1; old = ref_state[l]
@@ -358,9 +381,11 @@ inline make_ready(l, w, t, ok) {
     x = 0
   };
   if
-  :: ok && old == OPENING ->
-     d_step { if :: ref[l] == 0 || ref[l] == o -> ref[l] = o :: else -> ok = 0 fi }
-  :: else
+  :: ok && old == OPENING -> open_ref(l, o, ok)
+#ifdef TRIES
+  :: d_step { ok && old == OPENING && made_late[l] == 0 -> made_late[l] = o; ok = 0 }   /* no answer */
+#endif
+  :: !(ok && old == OPENING)
   fi;
   old = 0;
   m = 1;
@@ -388,12 +413,12 @@ inline make_ready(l, w, t, ok) {
      };
      d_step {
        if
-       :: GUARD(l, w) -> ref_state[l] = OPEN; ready[l] = 1
+       :: GUARD(l, w) && (ref_state[l] == OPEN || ref_oid[l] == o) -> ref_state[l] = OPEN; ready[l] = 1
        :: else -> ok = 0
        fi
      };
      if
-     :: !ok -> close_ref(l, o, 0, found, bad); d_step { found = 0; bad = 0 }
+     :: !ok && !GUARD(l, w) -> close_ref(l, o, 0, found, bad); d_step { found = 0; bad = 0 }
      :: else
      fi
   :: else
@@ -505,11 +530,24 @@ inline land(s) {
   }
 }
 
+#ifdef TRIES
+inline make_late(m) {
+  if :: ref[m] == 0 -> ref[m] = made_late[m] :: else fi;
+  made_late[m] = 0
+}
+#endif
+
 /* The remote's own processes: a push that was sent lands whenever it likes, or never. */
 proctype Landing() {
   byte s;
   do
   :: d_step { pushes >= 1 && push_state[1] == SENT -> s = 1 } -> land(s)
+#ifdef TRIES
+  :: d_step { made_late[1] != 0 -> make_late(1) }
+#if LEASES >= 2
+  :: d_step { made_late[2] != 0 -> make_late(2) }
+#endif
+#endif
 #if PUSHES >= 2
   :: d_step { pushes >= 2 && push_state[2] == SENT -> s = 2 } -> land(s)
 #endif
@@ -526,7 +564,7 @@ proctype Worker(byte w) {
   byte round, r, t, l, k;
   bit ok;
 #ifdef REMOTE
-  byte m, p, q, found, tip, o, old, s, z;
+  byte m, p, q, found, tip, o, old, s, z, shown;
   bit bad;
   bit closing[LEASES + 1];
 #endif
@@ -567,6 +605,12 @@ proctype Worker(byte w) {
      if
      :: ok ->
         make_ready(l, w, t, ok);
+#ifdef TRIES
+        if
+        :: !ok -> make_ready(l, w, t, ok)    /* who gave it back was cut short: claimed again, with the same id */
+        :: skip
+        fi;
+#endif
         if
         :: !ok -> release(l, w)             /* given back: nobody got it */
         :: else
@@ -641,7 +685,7 @@ proctype Late() {
 proctype Twin() {
   byte l, t, w;
   bit ok;
-  byte m, p, q, found, tip, o, old, s, z;
+  byte m, p, q, found, tip, o, old, s, z, shown;
   bit bad;
   bit closing[LEASES + 1];
   ready[1] -> l = 1; t = task_of[1]; w = worker_of[1];
@@ -730,7 +774,7 @@ proctype Backup() {
 #ifdef SWEEP
 /* lessor sweep-stale, again and again */
 proctype Sweeper() {
-  byte m, p, q, found, tip;
+  byte m, p, q, found, tip, shown;
   bit bad;
   do
   :: enter(0, bad); locked = 0; bad = 0; recover_all()
