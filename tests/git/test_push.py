@@ -10,7 +10,7 @@ import pytest
 import lessor.git.push as push_module
 from lessor.errors import GitError, RemoteUnreachableError
 from lessor.git.fence import close_fence
-from lessor.git.push import Fate, RefChange, push, remote_tips, tips_below
+from lessor.git.push import Fate, Pushed, RefChange, push, remote_tips, tips_below
 
 FENCE = "refs/lessor/fence/lease_a"
 WORK = "refs/heads/work"
@@ -215,6 +215,18 @@ def test_a_hook_that_refuses_is_told_in_its_own_words(main: Path, bare: Path, co
     pushed = push(main, "origin", [change(WORK, None, commits[1])])
     assert pushed.fate(WORK) is Fate.REFUSED
     assert any("not on a Friday" in line for line in pushed.said)
+
+
+def test_why_a_remote_unpacked_nothing_is_told() -> None:
+    """As of a read-only disk, where its hooks and its own git say nothing."""
+    why = "error: remote unpack failed: unable to create temporary object directory"
+    said = (
+        why,
+        "error: failed to push some refs to 'o.git'",
+        "!\ta:b\t[remote rejected] (unpacker error)",
+    )
+    assert Pushed(fates={}, said=said).why == why
+    assert Pushed(fates={}, said=said[1:]).why == "! a:b [remote rejected] (unpacker error)"
 
 
 def test_a_push_that_the_remote_never_answers_is_unknown(

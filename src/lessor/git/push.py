@@ -43,6 +43,7 @@ _NOTHING_SENT = (
     "could not read password",
 )
 _DIED, _LAST_WORD = 128, "fatal: "
+_NOT_UNPACKED = "error: remote unpack failed: "
 _SUBMODULES_LACK = "fatal: aborting."
 _LACKS = "the receiving end does not support"
 _NO_OPTIONS = f"{_LACKS} push options"
@@ -107,8 +108,9 @@ class Pushed:
         """Why something was refused: the remote's own words where it has some, else git's."""
         told = [line.removeprefix("remote:").strip() for line in self.said if "remote:" in line]
         words = [line.removeprefix("lessor:").strip() for line in told if line]
+        unpacked = [line for line in self.said if line.startswith(_NOT_UNPACKED)]
         refused = [line.replace("\t", " ") for line in self.said if line.startswith("!")]
-        return "\n".join(words or refused or self.said) or "it gave no reason."
+        return "\n".join(words or unpacked or refused or self.said) or "it gave no reason."
 
 
 def push(
