@@ -69,13 +69,14 @@ def on_a_small_disk(shop, *, size: str, first: str = "") -> tuple[str, ...]:
     return ("unshare", "-rm", "sh", "-c", text, "sh")
 
 
-def spawned_on_a_small_disk(shop, agent, **how):
+def spawned_on_a_small_disk(shop, agent, *, plan=None, **how):
     before = on_a_small_disk(shop, **how)
     return shop.spawn(
         agent,
         state=str(shop.directory / "small"),
         host_state=str(shop.state),
         before=before,
+        plan=plan or {},
         ttl_ms=3_000,
         lost_ms=1_000,
     )
@@ -91,6 +92,20 @@ def test_a_full_disk_ends_the_run_with_its_reason_and_spends_nothing(shop):
     assert "host: " in said
     assert "No space left" in said
     assert "Traceback" not in said
+    assert (shop.task(task).state, shop.task(task).charged) == ("queued", 0)
+
+
+@pytest.mark.skipif(not namespaces_work(), reason="needs a mount namespace of its own")
+@pytest.mark.parametrize("large", ["data.bin", ".env"])
+def test_a_disk_without_room_for_a_worktree_ends_the_run_and_spends_nothing(shop, large):
+    """Git's checkout, or the copy of an ignored file: what is half made is taken away, and there is room."""
+    shop.write(large, "x" * 4_000_000)
+    shop.write(".gitignore", ".env\n")
+    shop.commit("more")
+    task = shop.add(max_attempts=1)
+    run = spawned_on_a_small_disk(shop, ADD, size="2m", plan={"bring": [".env"]})
+    assert run.result() == 75
+    assert "host: " in run.output.read_text()
     assert (shop.task(task).state, shop.task(task).charged) == ("queued", 0)
 
 

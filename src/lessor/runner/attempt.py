@@ -115,7 +115,7 @@ class Attempt:
         except OSError as error:
             raise self._give_back(self._desk.host_error(error)) from error
         except LessorError as error:
-            trouble = self._desk.trouble()
+            trouble = self._desk.trouble(error)
             if trouble is not None:
                 raise self._give_back(trouble) from error
             text = f"{error}\n\n{error.facts.get('tail', '')}".strip()

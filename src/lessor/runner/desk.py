@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections.abc import Callable, Mapping
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lessor.clock import Clock
-from lessor.errors import HostError, InvalidError
+from lessor.errors import HostError, InvalidError, LessorError
 from lessor.git.repository import resolve_commit
 from lessor.model.lease import HEARTBEAT_TERMS, LeaseTerms
 from lessor.runner.noting import Note, NoteKind, Reporter
@@ -20,6 +21,7 @@ from lessor.runner.spec import Patience
 
 CHECK_LIMIT_MS = 30 * 60_000
 SETUP_LIMIT_MS = 30 * 60_000
+_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 PROBE_BYTES = 64 * 1024
 
 
@@ -117,16 +119,25 @@ class Desk(Site):
         """
         return resolve_commit(self.cwd, self.options.base or "HEAD")
 
-    def trouble(self) -> HostError | None:
-        """What is wrong with the state directory, if anything: a small file is written and removed."""
+    def trouble(self, error: LessorError) -> HostError | None:
+        """What is wrong with this machine, if anything: the disk behind `error`, or the state directory.
+
+        There a small file is written and removed. That may go well again: what was half made is gone.
+        """
+        if _is_of_disk(error):
+            return HostError(
+                error.message,
+                next_step=error.next_step or f"Make room below {self.state_dir}, then run again.",
+                state_dir=str(self.state_dir),
+            )
         probe = self.state_dir / f".probe-{os.getpid()}-{threading.get_ident()}"
         try:
             probe.write_bytes(b"\0" * PROBE_BYTES)
             probe.unlink()
-        except OSError as error:
+        except OSError as full:
             with suppress(OSError):
                 probe.unlink(missing_ok=True)
-            return self.host_error(error)
+            return self.host_error(full)
         return None
 
     def host_error(self, error: OSError) -> HostError:
@@ -143,3 +154,14 @@ class Desk(Site):
         """Tell the reporter; a terminal that was closed meanwhile stops no agent."""
         with suppress(OSError, ValueError):  # a closed file says ValueError
             self.reporter.note(Note(kind=kind, text=text, **more))  # type: ignore[arg-type]
+
+
+def _is_of_disk(error: BaseException | None) -> bool:
+    """Whether a full disk, or one that may not be written, is behind an error."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _DISK:
+            return True
+        if isinstance(error, LessorError) and error.facts.get("disk"):
+            return True
+        error = error.__cause__
+    return False
