@@ -74,6 +74,25 @@ def test_finished_and_begun_tasks_are_known_again(person: Person, tasks: Path) -
     assert len(person.ok("list", "-o", "json").json) == 4
 
 
+def test_paths_that_a_task_took_while_it_worked_are_no_change_of_the_list(
+    person: Person, tasks: Path
+) -> None:
+    tasks.write_text("- [ ] one @scope web\n- [ ] two\n")
+    imported(person)
+    for number, path in (("1", "services/tax"), ("2", "services/billing")):
+        person.claim("--task", number)
+        person.ok("widen", number, path)
+    assert names(imported(person), "fate") == ["same", "same"]
+    tasks.write_text("- [ ] one @scope docs\n- [ ] two @scope docs\n")
+    said = person.ok("import", "TASKS.md").lines[0]
+    assert said.startswith("2 begun, left as they were")
+
+
+def test_one_task_runs_beside_nobody(person: Person, tasks: Path) -> None:
+    tasks.write_text("- [ ] one @scope web\n")
+    assert person.ok("import", "TASKS.md").lines[-2] == "1 task can run now"
+
+
 def test_lines_may_move_and_new_ones_come_between(person: Person, tasks: Path) -> None:
     imported(person)
     lines = LIST.splitlines()

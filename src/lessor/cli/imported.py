@@ -54,8 +54,10 @@ def import_lines(
         left_out: queued tasks of earlier imports that the file no longer asks for.
     """
     counts = Counter(item.fate for item in imported)
-    said = ", ".join(f"{number} {_WORDS[fate]}" for fate, number in counts.items())
-    head: Line = [Piece(said, Tone.STRONG), "   (run it again any time: nothing is doubled)"]
+    said = ", ".join(_counted(fate, number) for fate, number in counts.items())
+    more = "   (run it again any time: nothing is doubled)"
+    fits = len(said) + len(more) <= invocation.columns
+    head: Line = [Piece(said, Tone.STRONG), more if fits else ""]
     tones = {Fate.ADDED: Tone.GOOD, Fate.CHANGED: Tone.WARN, Fate.BEGUN: Tone.BAD}
     rows = (
         row(
@@ -76,9 +78,14 @@ def import_lines(
     if left_out:
         steps.append(f"lessor cancel {' '.join(str(task.number) for task in left_out)}")
     if side_by_side:
-        plural = "tasks" if side_by_side > 1 else "task"
-        lines.append([f"{side_by_side} {plural} can run side by side now"])
+        how = "tasks can run side by side" if side_by_side > 1 else "task can run"
+        lines.append([f"{side_by_side} {how} now"])
     return [*lines, *next_lines(steps)]
+
+
+def _counted(fate: Fate, number: int) -> str:
+    words = _WORDS[fate]
+    return f"{number} {words if number == 1 else words.replace('it was', 'they were')}"
 
 
 def _waits_text(invocation: Invocation, item: Imported) -> str:
