@@ -230,6 +230,26 @@ def test_a_push_that_died_before_its_record_is_found_out_by_the_next_claim(
     assert (listed != "") is lands
 
 
+def test_sweep_stale_says_why_nobody_knows_yet_what_became_of_a_push(
+    person: Person, shop: Path, origin: Path, tmp_path: Path
+) -> None:
+    """That is where `why` sends somebody whose task waits for the remote to be asked."""
+    person.ok("repo", "fence", "hub")
+    grant = working(person, shop)
+    away = tmp_path / "away.git"
+    hook = origin / "hooks" / "pre-receive"
+    hook.write_text(f"#!/bin/sh\nmv {origin} {away}\nkill -9 $PPID\n")
+    hook.chmod(0o755)
+    assert person.run("push").code == 75
+    (away / "hooks" / "pre-receive").unlink()
+    person.ok("release", grant["leaseId"])
+    assert "sweep-stale" in person.ok("why", str(grant["number"])).out
+    assert f"#{grant['number']} waits on: hub can't be reached" in person.ok("sweep-stale").err
+    away.rename(origin)
+    assert person.ok("sweep-stale").err == ""
+    assert person.claim()["number"] == grant["number"]
+
+
 def test_a_push_that_died_is_asked_about_by_its_holders_next(
     person: Person, shop: Path, origin: Path, tmp_path: Path
 ) -> None:

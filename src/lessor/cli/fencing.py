@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from lessor.cli.invocation import Invocation
-from lessor.errors import GitError
+from lessor.errors import GitError, LessorError
 from lessor.model.grant import Grant
+from lessor.model.intent import Intent
 from lessor.model.task import NewTask
 
 
@@ -51,12 +52,15 @@ def close_fences(invocation: Invocation) -> None:
 
 
 def recover_pushes(invocation: Invocation) -> None:
-    """Ask remotes what became of the pushes that dead holders left."""
+    """Ask remotes what became of the pushes that dead holders left; say of what nobody knows still why."""
     repository, clone = invocation.repository, clone_of(invocation)
     if repository is not None and clone is not None:
         from lessor.publish.recovering import recover
 
-        recover(invocation.lessor, clone, repository)
+        def tell(intent: Intent, why: LessorError) -> None:
+            invocation.note(f"#{intent.number} waits on: {why.message} {why.next_step}")
+
+        recover(invocation.lessor, clone, repository, tell=tell)
 
 
 def clone_of(invocation: Invocation) -> Path | None:

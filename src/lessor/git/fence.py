@@ -203,7 +203,7 @@ def _swap(cwd: Path, remote: str, ref: str, *, expected: str | None, new: str | 
     pushed = push(cwd, remote, [change], atomic=False, timeout_s=ASK_TIMEOUT_S)
     if pushed.locked:
         raise RemoteUnreachableError(
-            f"Another git keeps {ref} locked at {remote}: {pushed.why}",
+            f"Another git keeps {ref} locked at {remote}: {pushed.why.splitlines()[0]}",
             next_step="Try again. If none runs there any more, remove that lock there.",
             ref=ref,
             remote=remote,

@@ -9,11 +9,12 @@ that nothing there would refuse it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from lessor.errors import (
     GitError,
+    LessorError,
     OutcomeUnknownError,
     RemoteUnreachableError,
     TransitionRefusedError,
@@ -34,11 +35,20 @@ _WORDS = {
 _UNSHUT = "the remote hasn't taken it, and it has had its time; nothing there would refuse it now"
 
 
-def recover(lessor: Lessor, cwd: Path, repository: str) -> list[Intent]:
+def recover(
+    lessor: Lessor,
+    cwd: Path,
+    repository: str,
+    *,
+    tell: Callable[[Intent, LessorError], object] = lambda _intent, _why: None,
+) -> list[Intent]:
     """Settle the pushes of ended leases that nobody knows the outcome of; those that were settled.
 
     One whose remote can't be asked, or would still take it, stays as it is, and so do the paths that
     wait for it. A remote that didn't answer isn't asked again: whoever claims waits for this.
+
+    Args:
+        tell: called with each that was asked about and stays, and why.
     """
     settled = []
     silent: set[str] = set()
@@ -48,10 +58,11 @@ def recover(lessor: Lessor, cwd: Path, repository: str) -> list[Intent]:
         try:
             recover_one(lessor, cwd, intent)
             settled.append(intent)
-        except RemoteUnreachableError:
+        except RemoteUnreachableError as unanswered:
             silent.add(intent.publish.remote)
-        except (GitError, TransitionRefusedError):
-            continue
+            tell(intent, unanswered)
+        except (GitError, TransitionRefusedError) as refused:
+            tell(intent, refused)
     return settled
 
 
