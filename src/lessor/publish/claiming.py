@@ -112,9 +112,8 @@ def _fence(
         raise
     except TransitionRefusedError:
         raise  # the same request's other process makes them ready, and hands them on
-    except (
-        BaseException
-    ):  # Ctrl-C: nobody hears of these leases, and the note said that it stops this
+    except (LessorError, KeyboardInterrupt):
+        # Nobody hears of these leases; of Ctrl-C the note said that it stops this.
         why = "the claim was stopped before its lease was ready"
         _give_back(lessor, grants, why, ready=ready, give_back=give_back)
         raise
