@@ -176,6 +176,21 @@ def test_a_full_disk_is_told_with_what_helps():
     assert failure(["log"], other).next_step == ""
 
 
+@pytest.mark.parametrize(
+    ("said", "of_disk"),
+    [
+        ("fatal: unable to write: No space left on device", True),
+        ("fatal: write error: Out of diskspace.", True),
+        ("Preparing worktree\nerror: unable to write file data.bin\nfatal: Could not reset", True),
+        ("error: unable to index file 'No space left on device'", False),
+        ('error: open("error: unable to write file x"): Permission denied', False),
+    ],
+)
+def test_what_a_disk_stands_behind_is_told_by_the_systems_words_and_no_files_name(said, of_disk):
+    refused = failure(["add"], GitResult(code=128, out=b"", err=said.encode()))
+    assert refused.facts.get("disk", False) is of_disk
+
+
 def test_a_missing_git_is_named(main: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(GitMissingError):

@@ -82,8 +82,9 @@ _HELP: Mapping[str, str] = {
     "git config commit.gpgSign false",
     "external filter": "Mend the filter, or see what it says: git lfs env, git config --get-regexp filter",
 }
-# What git says of a file that it could open and not write: it keeps the system's word for itself.
-_DISK = (*list(_HELP)[:4], "unable to write file")
+# The system's words end a line. Of a file that git could open and not write it keeps them for itself.
+_DISK = tuple(list(_HELP)[:4])
+_NOT_WRITTEN = "error: unable to write file "
 _LINES_OF_COMPLAINT = 4
 _CAUSES = ("fatal:", "error:")  # advice may follow, longer than what is kept
 _HINT = "hint:"  # for somebody at a terminal; several lines of it would hide what went wrong
@@ -218,8 +219,12 @@ def failure(args: Sequence[str], result: GitResult) -> GitError:
         command=_verb(args),
         git_code=result.code,
         said=lines,
-        **({"disk": True} if any(words in complaint.lower() for words in _DISK) else {}),
+        **({"disk": True} if any(_is_of_disk(line) for line in told) else {}),
     )
+
+
+def _is_of_disk(line: str) -> bool:
+    return line.lower().rstrip(". ").endswith(_DISK) or line.startswith(_NOT_WRITTEN)
 
 
 def hide_credentials(text: str) -> str:
