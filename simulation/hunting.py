@@ -50,7 +50,8 @@ def hunt(mutation: Mutation, *, seconds: float, seed: int = 1) -> Hunt:
             [
                 *(sys.executable, str(Path(made) / "simulation" / "run"), "-o", "json"),
                 *("--no-shrink", "--seed", str(seed), "--seconds", str(seconds)),
-                *(["--fenced", "--having", ",".join(mutation.needs)] if mutation.needs else []),
+                *(["--having", ",".join(mutation.needs)] if mutation.needs else []),
+                *(["--fenced"] if mutation.fenced else []),
             ],
             capture_output=True,
             text=True,

@@ -46,17 +46,21 @@ class Mutation:
 
     Attributes:
         caught_by: the invariants that it breaks; any of them may be met first.
-        needs: the faults that it takes; seeds without one of them, and without a remote that
-            fences, are left out. Empty: any seed may meet it.
+        needs: the faults that it takes: seeds without one of them are left out.
+        fenced: whether it takes a remote that fences.
     """
 
     name: str
     edits: Sequence[Edit]
     caught_by: Collection[str] = field(default_factory=frozenset)
     needs: Collection[str] = field(default_factory=frozenset)
+    fenced: bool = False
 
 
 _LOCKED = "l.repository_id, l.fence, l.ended_ms"
+# The guard of a single completion, twice in its statements.
+_PROOF = r"AND l\.worker_id = :worker_id AND l\.token_hash = :token_hash"
+_ALONE = r"AND l\.version = :version AND l\.ended_ms IS NULL"
 _ENDS = ("only_the_live_holder_ends_it_as_done", "what_ended_stays_ended")
 
 MUTATIONS: Sequence[Mutation] = (
@@ -67,7 +71,12 @@ MUTATIONS: Sequence[Mutation] = (
                 ENDING,
                 r"AND l\.ended_ms IS NULL AND :now < l\.expires_ms;\nUPDATE lease SET ended",
                 "AND l.ended_ms IS NULL;\nUPDATE lease SET ended",
-            )
+            ),
+            (
+                ENDING,
+                rf"{_ALONE} AND :now < l\.expires_ms",
+                "AND l.version = :version AND l.ended_ms IS NULL",
+            ),
         ],
         caught_by=["only_the_live_holder_ends_it_as_done"],
     ),
@@ -79,6 +88,7 @@ MUTATIONS: Sequence[Mutation] = (
                 r"AND l\.ended_ms IS NULL AND :now < l\.expires_ms;\nUPDATE lease SET ended",
                 "AND :now < l.expires_ms;\nUPDATE lease SET ended",
             ),
+            (ENDING, rf"{_ALONE} AND", "AND l.version = :version AND"),
             trigger("lease_stays_ended"),
             trigger("task_terminal_stays_terminal"),
         ],
@@ -97,14 +107,18 @@ MUTATIONS: Sequence[Mutation] = (
                 ENDING,
                 r"WHERE l\.worker_id = x\.value ->> 'worker_id' AND l\.token_hash = x\.value ->> 'token_hash'\n  AND l\.version",
                 "WHERE l.version",
-            )
+            ),
+            (ENDING, rf"{_PROOF}\n    {_ALONE}", "AND l.version = :version AND l.ended_ms IS NULL"),
+            (ENDING, rf"{_PROOF}\n  {_ALONE}", "AND l.version = :version AND l.ended_ms IS NULL"),
         ],
         caught_by=["only_the_live_holder_ends_it_as_done"],
+        needs=["forged"],
     ),
     Mutation(
         name="any version is completed",
         edits=[
-            (ENDING, r"AND l\.version = x\.value ->> 'version' AND l\.ended_ms", "AND l.ended_ms")
+            (ENDING, r"AND l\.version = x\.value ->> 'version' AND l\.ended_ms", "AND l.ended_ms"),
+            (ENDING, _ALONE, "AND l.ended_ms IS NULL"),
         ],
         caught_by=["only_the_live_holder_ends_it_as_done"],
     ),
@@ -478,11 +492,16 @@ MUTATIONS: Sequence[Mutation] = (
             "no_push_lands_after_its_fence_is_closed",
         ],
         needs=["push_late", "crash_in_doubt"],
+        fenced=True,
     ),
     Mutation(
         name="a value of a fence that came late is never read",
         edits=[
-            ("git/fence.py", r"shown = remote_tips\(cwd, remote, ref\)\.get\(ref\)", "shown = None")
+            (
+                "git/fence.py",
+                r"there = fence_tip\(cwd, remote, ref\)\n        if there",
+                "there = None\n        if there",
+            )
         ],
         caught_by=[
             "everything_is_finished",
@@ -490,6 +509,7 @@ MUTATIONS: Sequence[Mutation] = (
             "every_push_is_settled",
         ],
         needs=["push_late", "suspend"],
+        fenced=True,
     ),
     Mutation(
         name="nobody asks what became of a push",
@@ -507,6 +527,7 @@ MUTATIONS: Sequence[Mutation] = (
         ],
         caught_by=["no_stale_push_lands"],
         needs=["push_late"],
+        fenced=True,
     ),
     Mutation(
         name="a repeated completion is taken twice",
@@ -515,6 +536,11 @@ MUTATIONS: Sequence[Mutation] = (
                 ENDING,
                 r"AND l\.ended_ms IS NULL AND :now < l\.expires_ms;\nUPDATE lease SET ended",
                 "AND (l.ended_ms IS NULL OR l.end_reason = 'completed');\nUPDATE lease SET ended",
+            ),
+            (
+                ENDING,
+                rf"{_ALONE} AND :now < l\.expires_ms",
+                "AND l.version = :version AND (l.ended_ms IS NULL OR l.end_reason = 'completed')",
             ),
             trigger("lease_stays_ended"),
         ],

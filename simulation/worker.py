@@ -211,6 +211,8 @@ class Worker:
             busy = self._terms.ttl_ms // 2 if self.world.faulty else 2_000
             self.world.sleep(self.world.span(f"work/{self.name}", 500, busy))
             several = self._renewed(several)
+            if len(several) > 1 and self.chance.random() < 0.1:
+                several = self._complete_together(several)
             kept = []
             for held in several:
                 lost = self.world.clock.boottime_ms() >= held.until
@@ -339,6 +341,21 @@ class Worker:
             self._heed(answers)
         return True
 
+    def _complete_together(self, several: list[Held]) -> list[Held]:
+        """Complete in one call what is still held; what is left."""
+        now = self.world.clock.boottime_ms()
+        done = [held for held in several if now < held.until]
+        for held in done:
+            self._drop(held)
+        items = [(held.holder, self._result(held)) for held in done]
+        try:
+            self.client.insist(
+                "complete", lambda a: a.leases.complete(items), holders=[who for who, _ in items]
+            )
+        except (SilenceError, LessorError):
+            return several
+        return [held for held in several if now >= held.until]
+
     def _forge(self, holder: Holder) -> None:
         """Try to renew or end the lease with something of its proof changed."""
         changed: dict[str, Any] = self.chance.choice(
@@ -353,17 +370,20 @@ class Worker:
         false = replace(holder, **changed)
         if false == holder:
             return
+        result = Result(said="forged")
+        another = replace(false, epoch=false.epoch + 1)
         acts: tuple[Callable[[Lessor], object], ...] = (
-            lambda a: a.leases.complete([(false, Result(said="forged"))]),
+            lambda a: a.leases.complete([(false, result)]),
+            lambda a: a.leases.complete([(false, result), (another, result)]),
             lambda a: a.leases.renew([false]),
             lambda a: a.leases.release(false),
             lambda a: a.leases.fail(false, Failure(error="forged")),
             lambda a: a.leases.widen(false, ["d"]),
         )
-        kinds = ("complete", "renew", "release", "fail", "widen")
+        kinds = ("complete", "complete", "renew", "release", "fail", "widen")
         which = self.chance.randrange(len(acts))
         with suppress(SilenceError, LessorError):
-            self.client.ask(kinds[which], acts[which], holders=[false])
+            self.client.ask(kinds[which], acts[which], holders=[false, another])
 
     def _complete_and_claim(self, held: Held) -> None:
         holder, item = held.holder, (held.holder, self._result(held))
