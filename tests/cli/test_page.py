@@ -12,6 +12,7 @@ import subprocess
 from contextlib import closing
 from pathlib import Path
 
+import apsw
 import pytest
 from person import Person, git
 from rich.cells import cell_len
@@ -515,6 +516,10 @@ def test_why_says_how_a_finished_task_ended(person: Person, finished) -> None:
 def test_why_says_after_what_a_task_is_tried_again(person: Person) -> None:
     person.add("Flaky", "--max-attempts", "2")
     person.ok("fail", person.claim()["leaseId"], "--error", "no network\nat all")
+    with closing(
+        apsw.Connection(str(person.store))
+    ) as db:  # not within the seconds that this takes
+        db.execute("UPDATE task SET run_at_ms = run_at_ms + 600000")
     assert re.fullmatch(r"  tries again from \d\d:\d\d: no network", person.ok("why", "1").lines[1])
     assert "tries again from" in person.ok().out
 
