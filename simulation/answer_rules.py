@@ -106,8 +106,9 @@ def authority_is_exclusive(answer: Answer) -> Iterator[str]:
     """Nobody is told of a grant while somebody else still rightly believes in an overlapping one."""
     for grant in grants_in(answer) if answer.memory.clock_was_right else ():
         number = answer.naming.lease_row(grant.lease)
-        if answer.doing.interrupted and _was_taken(answer.tables.lease(number)):
-            continue  # while the answer was on its way
+        granted = answer.tables.lease(number)
+        if answer.doing.interrupted and granted is not None and _is_over(answer, granted):
+            continue  # while the answer was on its way: its term counts from when it was asked for
         for other, (until, who) in list(answer.memory.believed.items()):
             row = answer.tables.lease(other)
             if other == number or row is None or until <= answer.at_ms:
@@ -118,9 +119,9 @@ def authority_is_exclusive(answer: Answer) -> Iterator[str]:
                 yield f"lease {number} was granted while {who} believes in lease {other}"
 
 
-def _was_taken(row: Row | None) -> bool:
+def _was_taken(row: Row) -> bool:
     """Whether a person or a witness ended the lease, or its holder gave it back."""
-    return row is not None and row["end_reason"] not in {None, "lapsed"}
+    return row["end_reason"] not in {None, "lapsed"}
 
 
 ANSWER_RULES = (
