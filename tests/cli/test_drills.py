@@ -46,13 +46,14 @@ def steps(said: Said) -> dict[str, list[bool | None]]:
     return found
 
 
-def processes_of_drills() -> list[bytes]:
-    """Command lines of processes that work for a drill's scratch branch."""
+def processes_of_drills(own: Path = Path("/")) -> list[bytes]:
+    """Command lines of processes that work for a drill's scratch branch, in a directory below `own`."""
     found = []
     for place in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
             found.append(place.read_bytes())
-    return [line for line in found if b"chore/lessor-drill-" in line]
+    below = bytes(own)
+    return [line for line in found if b"chore/lessor-drill-" in line and below in line]
 
 
 def on_the_page(call: str) -> str:
@@ -201,13 +202,15 @@ def test_what_cant_be_taken_away_is_named_with_a_command_that_does_it(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_drill_takes_away_what_it_made(
-    person: Person, shop: Path, origin: Path, number: signal.Signals
+    person: Person, shop: Path, origin: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
     person.ok("repo", "fence", "origin")
+    own = tmp_path / "tmp"  # other tests' drills run beside this one
+    own.mkdir()
     drill = subprocess.Popen(
         person.command("drill", "--remote"),
         cwd=shop,
-        env=person.environment(),
+        env={**person.environment(), "TMPDIR": str(own)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -217,14 +220,15 @@ def test_an_interrupted_drill_takes_away_what_it_made(
     watchdog.start()
     for line in drill.stdout:
         if "is paused (SIGSTOP)" in line:
-            assert processes_of_drills()
+            assert processes_of_drills(own)
             drill.send_signal(number)
             break
     out, _ = drill.communicate()
     watchdog.cancel()
     assert drill.returncode == 130
     assert "nothing of it is left at origin" in out
-    assert processes_of_drills() == []
+    assert processes_of_drills(own) == []
+    assert list(own.iterdir()) == []
     nothing_is_left(person, origin)
 
 

@@ -84,6 +84,7 @@ class ShadowMachine(RuleBasedStateMachine):
         found = [(row(g.task), g.stand and (row(g.stand.task), g.stand.commit)) for g in grants]
         if anywhere and not grants:  # it may not even have looked, and nothing has to be ended then
             assert self.could_have(wanted) == []
+            self.sweep()  # whether it has looked, and ended what ran out, isn't told
             return
         assert found == [(one.id, one.stand) for one in self.world.claim(wanted)]
         self.grants |= {row(grant.task): grant for grant in grants}
