@@ -487,6 +487,7 @@ MUTATIONS: Sequence[Mutation] = (
         name="a push in doubt is read before it is fenced",
         edits=[("publish/recovering.py", r"fence = close_fence\(.*\)\n", "fence = None\n")],
         caught_by=[
+            "no_stale_push_lands",
             "a_push_is_settled_as_it_went",
             "no_push_lands_that_was_settled_otherwise",
             "no_push_lands_after_its_fence_is_closed",
@@ -519,11 +520,7 @@ MUTATIONS: Sequence[Mutation] = (
     Mutation(
         name="the fences of ended leases stay open",
         edits=[
-            (
-                "publish/fencing.py",
-                r"closing = _ended\(lessor, lease\.repository, remote\)",
-                "closing: dict[str, str] = {}",
-            )
+            ("publish/fencing.py", r"return \{fence\.lease: fence\.oid for .*\}", "return {}"),
         ],
         caught_by=["no_stale_push_lands"],
         needs=["push_late"],
