@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from lessor.errors import GitError, RemoteUnreachableError
-from lessor.git.command import hide_credentials, run_git
-from lessor.git.push import ASK_TIMEOUT_S, configured, reported, unmirrored, unreachable
+from lessor.git.push import ask, configured, reported, unmirrored
 from lessor.git.reaching import way_to_hosts
 from lessor.git.refs import OWN
 
@@ -51,14 +49,4 @@ def _would(
         *("--recurse-submodules=no", *(["--prune"] if prune else []), "--", remote, *refspecs),
     ]
     env = {**way_to_hosts(), **configured({**unmirrored(remote), "core.abbrev": "no"})}
-    try:
-        result = run_git(args, cwd=cwd, check=False, env=env, timeout_s=ASK_TIMEOUT_S)
-    except GitError as late:
-        raise RemoteUnreachableError(
-            f"{hide_credentials(remote)} didn't answer.",
-            next_step="Try again once it does.",
-            remote=hide_credentials(remote),
-        ) from late
-    if result.code != 0:
-        raise unreachable(remote, result)
-    return {ref: summary for _, ref, summary in reported(result)}
+    return {ref: summary for _, ref, summary in reported(ask(cwd, remote, args, env=env))}

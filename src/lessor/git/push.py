@@ -223,8 +223,19 @@ def tips_below(cwd: Path, remote: str, prefix: str) -> dict[str, str]:
 
 def _listed(cwd: Path, remote: str, *patterns: str) -> list[tuple[str, str]]:
     asked = ["ls-remote", "--quiet", "--", pushed_to(cwd, remote), *patterns]
+    result = ask(cwd, remote, asked, env=way_to_hosts())
+    pairs = (line.split("\t", 1) for line in result.lines if "\t" in line)
+    return [(name, oid) for oid, name in pairs]
+
+
+def ask(cwd: Path, remote: str, args: Sequence[str], *, env: Mapping[str, str]) -> GitResult:
+    """Run a git command that only asks a remote.
+
+    Raises:
+        RemoteUnreachableError: it can't be asked.
+    """
     try:
-        result = run_git(asked, cwd=cwd, check=False, env=way_to_hosts(), timeout_s=ASK_TIMEOUT_S)
+        result = run_git(args, cwd=cwd, check=False, env=env, timeout_s=ASK_TIMEOUT_S)
     except GitError as late:
         raise RemoteUnreachableError(
             f"{hide_credentials(remote)} didn't answer.",
@@ -233,8 +244,7 @@ def _listed(cwd: Path, remote: str, *patterns: str) -> list[tuple[str, str]]:
         ) from late
     if result.code != 0:
         raise unreachable(remote, result)
-    pairs = (line.split("\t", 1) for line in result.lines if "\t" in line)
-    return [(name, oid) for oid, name in pairs]
+    return result
 
 
 def _refuse_unsent(remote: str, result: GitResult) -> None:
