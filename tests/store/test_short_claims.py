@@ -1,10 +1,14 @@
-"""SQLite's claims by one statement: made where nothing has to be decided, and leaving everything else as it was."""
+"""Claims by one statement: made where nothing has to be decided, and leaving everything else as it was."""
 
 from __future__ import annotations
+
+import datetime as dt
+from typing import Any, cast
 
 import pytest
 
 from builders import MakeStore, Yard
+from lessor.store.postgres.transaction import own_statements
 from lessor.store.statements import load_statements
 
 
@@ -31,11 +35,56 @@ def test_a_claim_that_nothing_is_in_the_way_of_needs_no_rule(yard: Yard) -> None
 def test_what_a_rule_has_to_decide_isnt_claimed_by_the_way(yard: Yard) -> None:
     yard.add("first", scopes=("src",))
     yard.claim_one()
-    yard.add("within", scopes=("src/a",))
+    waits = yard.add("within", scopes=("src/a",))
     assert yard.claim() == []
-    apart = yard.add("apart", scopes=("docs",))
-    with pytest.raises(
-        KeyError, match="claim_write"
-    ):  # somebody waits: whose turn it is, is decided
+    yard.lessor.registry.set_queue("default", overtake_limit=2)
+    passes = yard.add("passes", scopes=("docs",))
+    assert yard.titles(yard.claim()) == ["passes"]  # somebody waits, and it isn't their turn yet
+    apart = yard.add("apart", scopes=("tests",))
+    with pytest.raises(KeyError, match="claim_write"):
         yard.claim()
     assert yard.state(apart.task) == "queued"
+    assert [yard.state(task.task) for task in (passes, waits)] == ["running", "queued"]
+
+
+SECOND = 1_000
+"""How long a PostgreSQL claim goes on from where the last one stopped."""
+
+
+@pytest.fixture
+def fleet(make_store: MakeStore, monkeypatch: pytest.MonkeyPatch) -> Yard:
+    """The same on PostgreSQL, where many claim at once."""
+    monkeypatch.delitem(cast("dict[str, Any]", own_statements()), "claim_write")
+    store = make_store("postgres")
+    return Yard(store, store.connect())
+
+
+@pytest.mark.parametrize("wanted", [1, 2])
+def test_a_pass_from_the_beginning_needs_no_rule_without_a_repository(
+    fleet: Yard, wanted: int
+) -> None:
+    for number in range(4 * wanted):
+        fleet.add(f"task {number}", free=True)
+    assert len(fleet.claim_free(wanted=wanted)) == wanted
+    Yard(fleet.store, fleet.store.connect()).add("urgent", free=True, priority=1)
+    fleet.store.advance(SECOND)
+    assert fleet.titles(fleet.claim_free(wanted=wanted))[0] == "urgent"
+    assert len(fleet.claim_free(wanted=wanted)) == wanted
+
+
+def test_a_pass_from_the_beginning_leaves_to_the_rule_what_ran_out_or_fell_due(
+    fleet: Yard,
+) -> None:
+    fleet.add("held", free=True)
+    fleet.claim_free(ttl_ms=10 * SECOND)
+    first = fleet.add("first", free=True)
+    fleet.store.advance(10 * SECOND)
+    with pytest.raises(KeyError, match="claim_write"):
+        fleet.claim_free()
+    assert fleet.state(first.task) == "queued"
+    fleet.lessor.leases.sweep()
+    fleet.add("later", free=True, delay=dt.timedelta(seconds=2))
+    assert fleet.titles(fleet.claim_free()) != []
+    fleet.store.advance(2 * SECOND)
+    with pytest.raises(KeyError, match="claim_write"):
+        fleet.claim_free()

@@ -68,7 +68,7 @@ ORDER BY u.ord
 -- name: claim_next_free
 -- The first ready task without a repository, as claim_free claims several: what is written for one has no lists,
 -- no order and no rows read twice, and took a third less of the server's time. The task's row is the only lock,
--- and no lock is waited for: the clock is read with it held.
+-- and no lock is waited for: the clock is read with it held. `whole` as in claim_free.
 WITH c AS MATERIALIZED (
   SELECT t.id, t.epoch FROM lessor.task AS t
   WHERE t.queue = :queue AND t.repository_id = 0 AND t.status = 'queued' AND t.due = 1
@@ -78,6 +78,12 @@ WITH c AS MATERIALIZED (
     AND NOT EXISTS (SELECT 1 FROM lessor.queue AS q WHERE q.name = :queue AND q.paused = 1)
     AND NOT EXISTS (SELECT 1 FROM lessor.usage_limit)
     AND NOT EXISTS (SELECT 1 FROM lessor.worker AS w WHERE w.id = :worker_id AND w.retired_ms IS NOT NULL)
+    AND (:whole = 0 OR NOT EXISTS (
+      SELECT 1 FROM lessor.task AS d
+      WHERE d.repository_id = 0 AND d.status = 'queued' AND d.due = 0 AND d.run_at_ms <= (SELECT lessor.ms())
+    ) AND NOT EXISTS (
+      SELECT 1 FROM lessor.lease AS x
+      WHERE x.repository_id = 0 AND x.ended_ms IS NULL AND x.expires_ms <= (SELECT lessor.ms())))
   ORDER BY t.rank, t.id
   LIMIT 1
   FOR UPDATE OF t SKIP LOCKED

@@ -112,7 +112,16 @@ WHERE p.repository_id = :repository_id AND p.repository_id > 0
   AND NOT EXISTS (
     SELECT 1 FROM lease AS x
     WHERE x.repository_id = :repository_id AND x.ended_ms IS NULL AND x.expires_ms <= max(:now, p.floor_ms))
-  AND NOT EXISTS (SELECT 1 FROM task AS w WHERE w.repository_id = :repository_id AND w.parked_fence IS NOT NULL)
+  AND NOT EXISTS (
+    SELECT 1 FROM (
+      SELECT w.queue, w.parked_fence, w.parked_ms FROM task AS w
+      WHERE w.repository_id = :repository_id AND w.parked_fence IS NOT NULL ORDER BY w.parked_fence, w.id LIMIT 1
+    ) AS w LEFT JOIN queue AS q ON q.name = w.queue
+    WHERE (p.fence + 1 - w.parked_fence >= coalesce(q.overtake_limit, 20)
+        OR max(:now, p.floor_ms) - w.parked_ms >= coalesce(q.overtake_ms, 600000))
+      AND NOT EXISTS (
+        SELECT 1 FROM lease AS x
+        WHERE x.repository_id = :repository_id AND x.kind = 'reservation' AND x.ended_ms IS NULL))
   AND NOT EXISTS (SELECT 1 FROM scope AS g WHERE g.repository_id = :repository_id AND g.pattern IS NOT NULL)
   AND NOT EXISTS (SELECT 1 FROM shadow_scope AS g WHERE g.repository_id = :repository_id AND g.pattern IS NOT NULL)
   AND (SELECT count(*) FROM (
@@ -145,7 +154,7 @@ UPDATE lease SET drained = 1 WHERE EXISTS (SELECT 1 FROM picked) AND id IN (
   SELECT e.id FROM lease AS e INDEXED BY lease_drain
   WHERE e.repository_id = :repository_id AND e.ended_ms IS NOT NULL AND e.drained = 0);
 UPDATE task SET status = 'running', epoch = epoch + 1, attempts = attempts + 1, events = events + 1,
-  branch = coalesce(branch, (
+  parked_fence = NULL, parked_ms = NULL, branch = coalesce(branch, (
     SELECT :branch_type || '/' || s.number || '-' || s.branch_words FROM submission AS s WHERE s.task_id = task.id))
 WHERE id = (SELECT p.task_id FROM picked AS p);
 INSERT INTO lease (
