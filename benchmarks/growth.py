@@ -17,8 +17,8 @@ from work import Bench, percentiles
 
 from lessor import NewTask, Result, connect
 
-SAMPLES = 300
-TURNS = 6
+SAMPLES = 2_400
+TURNS = 12
 _RESULT = Result()
 
 

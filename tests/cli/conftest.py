@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -59,8 +59,11 @@ Finished = Callable[..., str]
 def finished(person: Person, shop: Path) -> Finished:
     """Make a finished task with a commit on a branch; its number as text."""
 
-    def finish(title: str, files: Mapping[str, str], *, stage: str = "verified") -> str:
-        number = str(person.add(title)["number"])
+    def finish(
+        title: str, files: Mapping[str, str], *, stage: str = "verified", scopes: Sequence[str] = ()
+    ) -> str:
+        wanted = [word for scope in scopes for word in ("--scope", scope)]
+        number = str(person.add(title, *wanted)["number"])
         grant = person.claim("--task", number)
         base = git(shop, "rev-parse", "HEAD")
         git(shop, "checkout", "-q", "-b", grant["branch"])

@@ -32,6 +32,18 @@ def test_a_result_lands_and_is_gone_from_the_page(
     assert "  landed   on main" in person.ok("show", number).out
 
 
+def test_who_tells_of_a_result_until_it_has_landed(person: Person, finished: Finished) -> None:
+    number = finished("Tax: a new rate", {"services/tax/new.py": "five\n"}, scopes=["services/tax"])
+    lines = person.ok("who", "services").lines
+    assert lines[0] == "  result    #1 Tax: a new rate  dana  epoch 1"
+    assert lines[2] == "  ends      when it has landed"
+    (told,) = person.ok("who", "services", "-o", "json").json
+    assert (told["kind"], told["scope"]["paths"]) == ("shadow", ["services/tax"])
+    assert person.ok("who", "web").out == "nobody holds web\n"
+    person.ok("land", number)
+    assert person.ok("who", "services").out == "nobody holds services\n"
+
+
 def test_what_doesnt_fit_beside_a_landing_stands_below_it(
     person: Person, shop: Path, finished: Finished
 ) -> None:

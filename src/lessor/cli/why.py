@@ -35,12 +35,15 @@ def why(invocation: Invocation, *, task: str) -> None:
 @click.argument("path")
 @pass_invocation
 def who(invocation: Invocation, *, path: str) -> None:
-    """Say who holds a path, or something below it."""
+    """Say who holds a path, or something below it, and which results there haven't landed."""
     standing = invocation.standing
     if standing.id is None:
         raise InvalidError("Paths belong to a repository.", next_step="Leave out `--repo none`.")
     asked = path_from_top(invocation, path)
-    holders = holders_of(invocation, asked, repository=standing.id)
+    holders = [
+        *holders_of(invocation, asked, repository=standing.id),
+        *invocation.lessor.landings.over(asked, repository=standing.id),
+    ]
     invocation.answer_all(
         [held_record(holder) for holder in holders],
         lambda: _who_lines(invocation, asked, holders),
@@ -104,7 +107,7 @@ def _who_lines(invocation: Invocation, asked: str, holders: Sequence[Held]) -> l
 
 
 def _holder_lines(holder: Held, *, now: int, columns: int) -> list[Line]:
-    words = {"lease": "holder", "hold": "held for", "shadow": "result of", "reservation": "turn of"}
+    words = {"lease": "holder", "hold": "held for", "shadow": "result", "reservation": "turn of"}
     agent = Piece(holder.agent or "nobody", Tone.NAME)
     rows: list[list[Piece | str]] = [
         [

@@ -9,12 +9,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lessor.errors import NotFoundError
-from lessor.model.lease import LeaseEnd
+from lessor.model.lease import LeaseEnd, LeaseId
 from lessor.model.lifecycle import TaskState
+from lessor.model.scope import conflicts, parse_scopes
 from lessor.model.task import Stage, TaskId
+from lessor.model.waiting import Held
+from lessor.service.blockers import stored_scope
 from lessor.service.claims import Claims
 from lessor.service.naming import Naming
-from lessor.service.rows import ResultRow, pack_facts, unpack
+from lessor.service.registry import path_rules
+from lessor.service.rows import LeaseRow, ResultRow, pack, pack_facts, unpack
+from lessor.service.scopes import held_by
 from lessor.service.wording import LONGEST_TEXT, check_note, check_text
 from lessor.store import Row, Store, Transaction
 
@@ -30,7 +35,7 @@ class Unlanded:
         on: the task on whose result it stands; it can't land first.
         below: all tasks on whose results it stands, the nearest first.
         trouble: why it couldn't land when that was tried last; a person has to see to it.
-        shadowed: whether its shadow still lies on its paths.
+        shadow: the lease that lies on its paths; None once that is over.
         finished: whether its task is done; else it is the work of one that asked a person.
     """
 
@@ -40,8 +45,13 @@ class Unlanded:
     on: TaskId | None
     below: tuple[TaskId, ...]
     trouble: str | None
-    shadowed: bool
+    shadow: LeaseId | None
     finished: bool = True
+
+    @property
+    def shadowed(self) -> bool:
+        """Whether its shadow still lies on its paths."""
+        return self.shadow is not None
 
     @property
     def is_open(self) -> bool:
@@ -121,6 +131,25 @@ class Landings:
         return [
             Blocking(task=self._naming.task(task), waiting=waiting, first=first, since_ms=since)
             for task, waiting, since, first in rows
+        ]
+
+    def over(self, path: str, *, repository: str) -> list[Held]:
+        """The results whose shadow lies on `path`, or on something below it, oldest first."""
+        row = self._naming.repository_row(repository)
+        check_text(path, "path", longest=LONGEST_TEXT)
+        asked = parse_scopes([path], rules=path_rules(self._store, row))
+        results = self.all_results(repository=repository)
+        shadows = [self._naming.lease_row(one.shadow) for one in results if one.shadow]
+        paths: dict[int, list[str]] = {}
+        for lease, _, text, key, mode, pattern in self._store.read(
+            "shadow_scopes", leases=pack(shadows)
+        ):
+            its = stored_scope(key, mode, pattern, text=text)
+            if any(conflicts(mine, its) for mine in asked):
+                paths.setdefault(lease, []).append(text)
+        return [
+            held_by(self._naming, LeaseRow._make(self._store.read("lease", lease_id=one)[0]), texts)
+            for one, texts in paths.items()
         ]
 
     def landed(self, task: str, *, commit: str, target: str, how: str = "") -> bool:
@@ -209,7 +238,7 @@ class Landings:
         return changed
 
     def _record(self, row: Row) -> Unlanded:
-        task, _, _, branch, head, below, trouble, ended_ms, finished, on = row
+        task, _, lease, branch, head, below, trouble, ended_ms, finished, on = row
         name = self._naming.task
         return Unlanded(
             task=name(task),
@@ -218,6 +247,6 @@ class Landings:
             on=None if on is None else name(on),
             below=tuple(name(one) for one in unpack(below)),
             trouble=trouble,
-            shadowed=ended_ms is None,
+            shadow=self._naming.lease(lease) if ended_ms is None else None,
             finished=bool(finished),
         )
