@@ -20,13 +20,18 @@ LONGEST_S = 900
 
 @dataclass(frozen=True)
 class Peer:
-    """One peer: its script here, what it needs, and what the reader has to know of it."""
+    """One peer: its script here, what it needs, and what the reader has to know of it.
+
+    Attributes:
+        unlogged: tables that a power cut may empty, since no task is in them.
+    """
 
     name: str
     packages: tuple[str, ...]
     script: str
     store: str
     note: str = ""
+    unlogged: tuple[str, ...] = ()
 
     @property
     def of_node(self) -> bool:
@@ -49,6 +54,7 @@ PEERS = (
         "pgmq_peer.py",
         "postgres",
         "installed by the SQL file that its Python client brings, for the extension needs a compiler",
+        unlogged=("notify_insert_throttle",),  # when NOTIFY was last sent
     ),
     Peer(
         "graphile-worker",

@@ -132,7 +132,8 @@ def test_a_restore_where_no_store_was_says_so_and_names_it_by_its_path(
     new = tmp_path / "new.db"
     said = person.ok("restore", tmp_path / "a copy.db", "--store", f"sqlite:///{new}")
     assert said.lines[0] == f"restored  1 task into {new}"
-    assert said.lines[1] == "   there was no store: numbers go on behind a gap"
+    assert said.lines[1] == "   there was no store: the gap in the numbers is a wide one"
+    assert "new tasks' numbers begin behind a gap" in said.lines[2]
     assert person.run("restore", tmp_path / "a copy.db", "--store", "redis://x").code == 2
 
 

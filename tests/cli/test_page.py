@@ -246,6 +246,7 @@ def test_the_live_page_follows_and_ends_with_ctrl_c(person: Person) -> None:
     os.close(slave)
     try:
         _read_until(master, b"before")
+        _read_until(master, b"Ctrl-C ends it")
         person.add("afterwards")
         _read_until(master, b"afterwards")
         os.killpg(watching.pid, signal.SIGINT)

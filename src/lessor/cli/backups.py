@@ -127,6 +127,7 @@ def _restore_lines(target: Path, kept: Path | None, tasks: int, *, continued: bo
         lines.append([f"   the store that was there: {kept}"])
     if not continued:
         why = "there was no store" if kept is None else "it couldn't be read"
-        lines.append([f"   {why}: numbers go on behind a gap"])
-    lines.append(["   every grant of the backup is over; nothing is handed out twice"])
+        lines.append([f"   {why}: the gap in the numbers is a wide one"])
+    lines.append(["   every grant of the backup is over; new tasks' numbers begin behind a gap,"])
+    lines.append(["   so that nothing is handed out twice"])
     return [*lines, *next_lines(["lessor doctor"])]

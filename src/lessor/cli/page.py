@@ -149,7 +149,10 @@ def _watch(invocation: Invocation) -> None:
         try:
             while True:
                 width = columns()
-                lines = page_lines(read_board(invocation), width)
+                lines = [
+                    *page_lines(read_board(invocation), width),
+                    [Piece("Ctrl-C ends it", Tone.FAINT)],
+                ]
                 text = "\n".join(painted(line, colour=True) for line in lines)
                 live.update(Text.from_ansi(text, no_wrap=True), refresh=True)
                 invocation.lessor.store.wait(REFRESH_MS)

@@ -19,7 +19,7 @@ from lessor.runner.checks import Checks, how_it_ended
 from lessor.runner.desk import Desk, Plan
 from lessor.runner.noting import NoteKind
 from lessor.runner.process import CommandResult, never
-from lessor.runner.words import kept_text
+from lessor.runner.words import kept_text, took_text
 
 TAIL = 2_000
 
@@ -73,7 +73,7 @@ class Baseline:
     def _judge(
         self, result: CommandResult, check: str, commit: str, place: Path
     ) -> BaseRedError | None:
-        took = f"{result.duration_ms / 1000:.0f} s"
+        took = took_text(result.duration_ms)
         record = {"code": result.code, "check": check, "ms": result.duration_ms}
         # What can't be kept is asked again; that costs time and nothing else.
         with suppress(OSError):

@@ -22,7 +22,7 @@ from lessor.model.task import Stage, Task, TaskId
 from lessor.runner.checks import Checks, how_it_ended
 from lessor.runner.desk import Desk
 from lessor.runner.settling import Settled, forget_landing, settle_landed
-from lessor.runner.words import kept_text, last_line
+from lessor.runner.words import kept_text, last_line, took_text
 
 TRIES = 5
 """How often a landing begins again because the target moved meanwhile."""
@@ -269,7 +269,7 @@ class Lander:
             env={"LESSOR_TASK": task.id, "LESSOR_COMMIT": commit},
         )
         if result.code == 0:
-            return "", f"`{check}` passed in {result.duration_ms / 1000:.0f} s"
+            return "", f"`{check}` passed in {took_text(result.duration_ms)}"
         said = last_line(kept_text(result.tail, most=_TAIL))
         told = f"the check `{check}` {how_it_ended(result)} on top of {self._branch}@{tip[:7]}"
         return f"{told}: {said}" if said else told, ""

@@ -13,6 +13,7 @@ MOST_LEFT = 16_384
 _TAIL_BYTES = 8_192
 _LONGEST_WORDS = 2_000
 _MOST_LINES = 12
+_SECOND = 1_000
 _MOST_SECONDS = 100
 _LONGEST_LINE = 200
 # Colours, cursor moves and titles of terminals (ECMA-48's CSI and OSC), whole.
@@ -29,6 +30,11 @@ def span_text(milliseconds: int) -> str:
     """A short time in words: `8 s`, `14 m`."""
     seconds = round(milliseconds / 1000)
     return f"{seconds} s" if seconds < _MOST_SECONDS else f"{round(seconds / 60)} m"
+
+
+def took_text(milliseconds: int) -> str:
+    """How long something took: `8 s`, `14 m`, `under 1 s`."""
+    return span_text(milliseconds) if milliseconds >= _SECOND else "under 1 s"
 
 
 def first_line(text: str) -> str:
