@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from lessor.errors import GitError, GitMissingError
+from lessor.git import command
 from lessor.git.command import (
     GitResult,
     failure,
@@ -19,6 +20,7 @@ from lessor.git.command import (
     require_git,
     run_git,
 )
+from lessor.git.slow import told_when_slow
 
 Git = Callable[..., str]
 
@@ -224,6 +226,28 @@ def test_a_command_past_its_time_is_asked_to_stop_and_cleans_up(
     with pytest.raises(GitError, match="longer than"):
         run_git(["status"], cwd=main, timeout_s=0.2)
     assert (tmp_path / "cleaned").exists()
+
+
+def test_a_git_that_is_told_of_as_slow_gets_all_of_its_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fifo = tmp_path / "told"
+    os.mkfifo(fifo)
+
+    def tell(verb: str, _: float) -> None:
+        fifo.write_text(f"{verb}\n")
+
+    monkeypatch.setattr(command, "SLOW_S", 0.01)
+    told = told_when_slow.set(tell)
+    try:
+        reads = f"alias.reads=!read -r verb < {fifo}; echo $verb; wc -c"
+        more_than_a_pipe_holds = b"x" * 1_000_000
+        said = run_git(
+            ["-c", reads, "reads"], cwd=tmp_path, input=more_than_a_pipe_holds, timeout_s=60
+        )
+    finally:
+        told_when_slow.reset(told)
+    assert said.text.split() == ["reads", "1000000"]
 
 
 def test_ctrl_c_does_not_reach_git(fake_git, main: Path, tmp_path: Path):

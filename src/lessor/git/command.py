@@ -13,13 +13,14 @@ import os
 import re
 import signal
 import subprocess
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from lessor.errors import GitError, GitMissingError
-from lessor.git.slow import SLOW_S, told_when_slow
+from lessor.git.slow import SLOW_S, nobody, told_when_slow
 
 DEFAULT_TIMEOUT_S = 120.0
 CHECKOUT_TIMEOUT_S = 900.0
@@ -335,12 +336,18 @@ def _communicate(
     args: Sequence[str],
     timeout_s: float,
 ) -> tuple[bytes, bytes]:
-    if timeout_s <= SLOW_S:
+    tell = told_when_slow.get()
+    if timeout_s <= SLOW_S or tell is nobody:
         return process.communicate(input, timeout=timeout_s)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        return process.communicate(input, timeout=SLOW_S)
-    told_when_slow.get()(_verb(args), timeout_s - SLOW_S)
-    return process.communicate(timeout=timeout_s - SLOW_S)  # the rest of the input is remembered
+    # Not by a first wait that runs out and a second one: before Python 3.13 the second writes no
+    # more of the input, and git and Lessor wait for each other until time is up.
+    told = threading.Timer(SLOW_S, tell, (_verb(args), timeout_s - SLOW_S))
+    told.daemon = True  # a terminal that takes no more words keeps no one from ending
+    told.start()
+    try:
+        return process.communicate(input, timeout=timeout_s)
+    finally:
+        told.cancel()
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

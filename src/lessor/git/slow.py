@@ -11,9 +11,10 @@ SLOW_S = 5.0
 Tell = Callable[[str, float], None]
 
 
-def _nobody(verb: str, left_s: float) -> None:
+def nobody(verb: str, left_s: float) -> None:
     """Most of what runs git has nobody who waits at a terminal."""
 
 
-told_when_slow: ContextVar[Tell] = ContextVar("told_when_slow", default=_nobody)
-"""Called with a command's verb and the seconds that it may still take; set for one thread's commands."""
+told_when_slow: ContextVar[Tell] = ContextVar("told_when_slow", default=nobody)
+"""Called with a command's verb and the seconds that it may still take, in a thread of its own; set for one
+thread's commands."""
