@@ -176,6 +176,28 @@ def test_no_turn_is_reserved_for_what_no_worker_could_do(yard: Yard) -> None:
     assert reservations(yard) == []
 
 
+@pytest.mark.parametrize("why", ["its queue is paused", "no worker could do it"])
+def test_a_turn_is_reserved_behind_a_task_that_cant_run(yard: Yard, why: str) -> None:
+    yard.lessor.registry.set_queue("default", overtake_limit=3)
+    yard.lessor.registry.set_queue("slow", overtake_limit=1_000)
+    gpu = yard.add_worker("gpu-1", capabilities=("gpu",))
+    yard.running("src/left")
+    yard.add("first", scopes=("src",), queue="slow", capabilities=("gpu",))
+    assert yard.claim(queue="slow", worker=gpu.id) == []
+    broad = yard.add("broad", scopes=("src",))
+    assert yard.claim() == []
+    if why == "its queue is paused":
+        yard.lessor.registry.set_queue("slow", paused=True)
+    else:
+        yard.lessor.registry.retire_worker(gpu.id)
+    yard.store.advance(1_000)  # claims by one statement are tried again
+    for number in range(3):
+        assert reservations(yard) == []
+        yard.add("apart", scopes=(f"docs/{number}",))
+        assert yard.titles(yard.claim()) == ["apart"]
+    assert [turn.task for turn in reservations(yard)] == [broad.task]
+
+
 def test_what_passed_a_task_while_it_couldnt_run_doesnt_count(yard: Yard) -> None:
     yard.lessor.registry.set_queue("default", overtake_limit=4)
     holder = yard.running("src/left")

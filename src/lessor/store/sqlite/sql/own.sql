@@ -83,7 +83,7 @@ JOIN submission AS s ON s.task_id = p.task_id;
 
 -- name: claim_first
 -- The first ready task of a repository, where no rule has anything to decide: as PostgreSQL's claim_next, with the
--- scopes of ended leases that nobody waits for taken away on the way. Else it claims nothing and takes nothing away.
+-- scopes of ended leases that nobody waits for taken away on the way. Whose turn is looked at is as in drain. Else it claims nothing and takes nothing away.
 DELETE FROM picked;
 INSERT INTO picked (lease_id, task_id, ord, at_ms)
 SELECT (SELECT coalesce(max(q.seq), 0) FROM sqlite_sequence AS q WHERE q.name = 'lease') + 1, c.id, p.fence + 1, max(:now, p.floor_ms)
@@ -114,11 +114,20 @@ WHERE p.repository_id = :repository_id AND p.repository_id > 0
     WHERE x.repository_id = :repository_id AND x.ended_ms IS NULL AND x.expires_ms <= max(:now, p.floor_ms))
   AND NOT EXISTS (
     SELECT 1 FROM (
-      SELECT w.queue, w.parked_fence, w.parked_ms FROM task AS w
-      WHERE w.repository_id = :repository_id AND w.parked_fence IS NOT NULL ORDER BY w.parked_fence, w.id LIMIT 1
-    ) AS w LEFT JOIN queue AS q ON q.name = w.queue
-    WHERE (p.fence + 1 - w.parked_fence >= coalesce(q.overtake_limit, 20)
-        OR max(:now, p.floor_ms) - w.parked_ms >= coalesce(q.overtake_ms, 600000))
+      SELECT t.parked_fence, t.parked_ms,
+        coalesce(q.overtake_limit, 20) AS overtake_limit, coalesce(q.overtake_ms, 600000) AS overtake_ms
+      FROM task AS t LEFT JOIN queue AS q ON q.name = t.queue
+      WHERE t.repository_id = :repository_id AND t.parked_fence IS NOT NULL AND coalesce(q.paused, 0) = 0
+        AND (t.agent IS NULL AND t.capabilities IS NULL OR EXISTS (
+          SELECT 1 FROM worker AS w
+          WHERE w.retired_ms IS NULL AND (t.agent IS NULL OR w.kind = t.agent)
+            AND NOT EXISTS (
+              SELECT 1 FROM json_each(coalesce(t.capabilities, '[]')) AS j
+              WHERE j.value NOT IN (SELECT value FROM json_each(w.capabilities)))))
+      ORDER BY t.parked_fence, t.id
+      LIMIT 1
+    ) AS parked
+    WHERE (p.fence + 1 - parked.parked_fence >= parked.overtake_limit OR max(:now, p.floor_ms) - parked.parked_ms >= parked.overtake_ms)
       AND NOT EXISTS (
         SELECT 1 FROM lease AS x
         WHERE x.repository_id = :repository_id AND x.kind = 'reservation' AND x.ended_ms IS NULL))
