@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fuzz.promise import asked, text, unicode
 from lessor.connect import _names_a_store
-from lessor.git.command import hide_credentials
+from lessor.git.complaint import hide_credentials
 from lessor.git.remote import canonical_remote
 from lessor.store.address import pass_file_line, public, split_password, with_pass_file
 

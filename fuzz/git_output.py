@@ -32,7 +32,8 @@ from lessor.git import (
     trial,
     unreachable,
 )
-from lessor.git.command import GitResult, hide_credentials
+from lessor.git.command import GitResult
+from lessor.git.complaint import hide_credentials
 from lessor.git.quoting import c_quoted
 from lessor.git.reflog import read_reflog
 from lessor.git.remote import canonical_remote

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -14,12 +15,11 @@ from lessor.errors import GitError, GitMissingError
 from lessor.git import command
 from lessor.git.command import (
     GitResult,
-    failure,
-    hide_credentials,
     pipe_git,
     require_git,
     run_git,
 )
+from lessor.git.complaint import failure, hide_credentials
 from lessor.git.slow import told_when_slow
 
 Git = Callable[..., str]
@@ -226,6 +226,34 @@ def test_a_command_past_its_time_is_asked_to_stop_and_cleans_up(
     with pytest.raises(GitError, match="longer than"):
         run_git(["status"], cwd=main, timeout_s=0.2)
     assert (tmp_path / "cleaned").exists()
+
+
+def test_a_stopped_command_past_its_time_cleans_up_as_well(fake_git, main: Path, tmp_path: Path):
+    fake_git(f"trap 'touch {tmp_path}/cleaned; exit 1' TERM\nkill -STOP $$\nsleep 60 & wait $!")
+    with pytest.raises(GitError, match="longer than"):
+        run_git(["status"], cwd=main, timeout_s=0.2)
+    assert (tmp_path / "cleaned").exists()
+
+
+def test_what_git_leaves_running_with_its_output_is_not_waited_for(
+    fake_git, main: Path, tmp_path: Path
+):
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    fake_git(f"(read -r end < {fifo}) &\necho answer; echo complaint >&2; exit 3")
+    try:
+        said = run_git(["push"], cwd=main, check=False, timeout_s=20)
+    finally:
+        # Not waiting for a reader: where it was ended, there is none.
+        with contextlib.suppress(OSError):
+            os.close(os.open(fifo, os.O_WRONLY | os.O_NONBLOCK))
+    assert (said.code, said.out, said.err) == (3, b"answer\n", b"complaint\n")
+
+
+def test_a_git_that_reads_none_of_its_input_is_heard(fake_git, main: Path):
+    fake_git("head -c 1000000 /dev/zero; head -c 1000000 /dev/zero >&2; exit 4")
+    said = run_git(["hash-object"], cwd=main, input=b"x" * 1_000_000, check=False)
+    assert (said.code, len(said.out), len(said.err)) == (4, 1_000_000, 1_000_000)
 
 
 def test_a_git_that_is_told_of_as_slow_gets_all_of_its_input(

@@ -11,7 +11,8 @@ import shlex
 from pathlib import Path
 
 from lessor.errors import ConflictError, GitError
-from lessor.git.command import CHECKOUT_TIMEOUT_S, DURABLY, failure, run_git
+from lessor.git.command import CHECKOUT_TIMEOUT_S, DURABLY, run_git
+from lessor.git.complaint import failure
 from lessor.git.layout import Layout, layout_of
 from lessor.git.progress import branch_at_head, operations_in_progress
 from lessor.git.refs import BRANCHES, read_ref

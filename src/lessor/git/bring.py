@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from lessor.errors import GitError, InvalidError
 from lessor.git.archive import place_below
-from lessor.git.command import failure
+from lessor.git.complaint import failure
 from lessor.git.ignored import is_regenerable_directory
 from lessor.git.layout import Layout, layout_of
 from lessor.git.status import read_status

@@ -14,12 +14,13 @@ import re
 import signal
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from lessor.errors import GitError, GitMissingError
+from lessor.git.complaint import failure, verb_of
 from lessor.git.slow import SLOW_S, nobody, told_when_slow
 
 DEFAULT_TIMEOUT_S = 120.0
@@ -71,27 +72,9 @@ _FIXED_CONFIGURATION = (
 # the system's own time, and a power cut may take them.
 DURABLY = ("-c", "core.fsync=committed,reference")
 
-# What stops git whatever it was to do, by its own words.
-_ROOM = "Make room on that disk, then try again: df -h"
-_HELP: Mapping[str, str] = {
-    "no space left on device": _ROOM,
-    "out of diskspace": _ROOM,
-    "disk quota exceeded": _ROOM,
-    "read-only file system": "Mount it for writing, then try again.",
-    "index.lock': file exists": "If no git runs there any more, remove that file, then try again.",
-    "gpg failed to sign": "Unlock the key that commits are signed with, then try again; or sign none: "
-    "git config commit.gpgSign false",
-    "external filter": "Mend the filter, or see what it says: git lfs env, git config --get-regexp filter",
-}
-# The system's words end a line. Of a file that git could open and not write it keeps them for itself.
-_DISK = tuple(list(_HELP)[:4])
-_NOT_WRITTEN = "error: unable to write file "
-_LINES_OF_COMPLAINT = 4
-_CAUSES = ("fatal:", "error:")  # advice may follow, longer than what is kept
-_HINT = "hint:"  # for somebody at a terminal; several lines of it would hide what went wrong
-# Up to the last "@" before the path, as git reads it: a password may hold one.
-_CREDENTIALS = re.compile(r"://[^/\s]+@")
 _SECONDS_TO_CLEAN_UP = 5.0
+_LOOK_S = 1.0
+"""How often it is looked whether git has ended, where its output hasn't."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,8 +127,9 @@ def run_git(
             hold the command's name, its exit code and its own last lines.
     """
     command = ["git", *_options(git_dir, work_tree, hooks=hooks), *args]
-    process = _start(command, cwd=cwd, env=_environment(env or {}))
-    result = _finish(process, input, args=args, timeout_s=timeout_s)
+    with _holding(input) as given:
+        process = _start(command, cwd=cwd, env=_environment(env or {}), stdin=given)
+    result = _finish(process, args=args, timeout_s=timeout_s)
     if check and result.code != 0:
         raise failure(args, result)
     return result
@@ -169,12 +153,8 @@ def pipe_git(
         GitMissingError: There is no git to run.
         GitError: One of them failed, or time ran out.
     """
-    import tempfile  # noqa: PLC0415 - a commit's hook, which waits for its imports, pipes nothing
-
     env = _environment({})
-    with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as complaint:
-        asked.write(input)
-        asked.seek(0)
+    with _holding(input) as asked, _unnamed_file() as complaint:
         reading, writing = os.pipe()
         commands = [["git", *_options(git_dir, None), *args] for args in (first, second)]
         try:
@@ -191,11 +171,11 @@ def pipe_git(
         finally:
             os.close(reading)
         try:
-            result = _finish(sink, None, args=second, timeout_s=timeout_s)
+            result = _finish(sink, args=second, timeout_s=timeout_s)
         except BaseException:
             _stop(source)
             raise
-        _finish(source, None, args=first, timeout_s=timeout_s)
+        _finish(source, args=first, timeout_s=timeout_s)
         complaint.seek(0)
         begun = GitResult(code=source.returncode, out=b"", err=complaint.read())
     # Where the second ended early, the first died of the closed pipe.
@@ -203,34 +183,6 @@ def pipe_git(
         if ended.code != 0:
             raise failure(args, ended)
     return result
-
-
-def failure(args: Sequence[str], result: GitResult) -> GitError:
-    """The error for a git command that failed, with its own last lines, credentials left out."""
-    complaint = hide_credentials(result.err.decode(errors="replace"))
-    told = [line for line in complaint.strip().splitlines() if not line.startswith(_HINT)]
-    lines = told[-_LINES_OF_COMPLAINT:]
-    cause = next((line for line in told if line.startswith(_CAUSES)), None)
-    if cause is not None and cause not in lines:
-        lines[0] = cause
-    said = " ".join(line.strip() for line in lines) or f"exit code {result.code}"
-    return GitError(
-        f"git {_verb(args)} failed: {said}",
-        next_step=next((step for words, step in _HELP.items() if words in complaint.lower()), ""),
-        command=_verb(args),
-        git_code=result.code,
-        said=lines,
-        **({"disk": True} if any(_is_of_disk(line) for line in told) else {}),
-    )
-
-
-def _is_of_disk(line: str) -> bool:
-    return line.lower().rstrip(". ").endswith(_DISK) or line.startswith(_NOT_WRITTEN)
-
-
-def hide_credentials(text: str) -> str:
-    """The text with what stands before a URL's host left out."""
-    return _CREDENTIALS.sub("://…@", text)
 
 
 @functools.cache
@@ -272,12 +224,36 @@ def _environment(extra: Mapping[str, str]) -> dict[str, str]:
     return {**kept, **_FIXED_VARIABLES, **extra}
 
 
+@contextlib.contextmanager
+def _holding(input: bytes | None) -> Iterator[int | IO[bytes]]:  # noqa: A002 - as in run_git
+    """What git reads its input from.
+
+    No pipe, which is filled while git is listened to: before Python 3.13 a second wait for git's
+    output writes no more of it, and the two wait for each other.
+    """
+    if input is None:
+        yield subprocess.DEVNULL
+        return
+    with _unnamed_file() as file:
+        file.write(input)
+        file.seek(0)
+        yield file
+
+
+def _unnamed_file() -> IO[bytes]:
+    with contextlib.suppress(AttributeError, OSError):  # Linux alone has it
+        return open(os.memfd_create("lessor"), "w+b")  # noqa: PTH123 - it has no path
+    import tempfile  # noqa: PLC0415 - a commit's hook waits for its imports
+
+    return tempfile.TemporaryFile()
+
+
 def _start(
     command: Sequence[str],
     *,
     cwd: Path,
     env: Mapping[str, str],
-    stdin: int | IO[bytes] = subprocess.PIPE,
+    stdin: int | IO[bytes],
     stdout: int | IO[bytes] = subprocess.PIPE,
     stderr: int | IO[bytes] = subprocess.PIPE,
 ) -> subprocess.Popen[bytes]:
@@ -307,21 +283,17 @@ def _start(
 
 
 def _finish(
-    process: subprocess.Popen[bytes],
-    input: bytes | None,  # noqa: A002 - as in run_git
-    *,
-    args: Sequence[str],
-    timeout_s: float,
+    process: subprocess.Popen[bytes], *, args: Sequence[str], timeout_s: float
 ) -> GitResult:
     try:
-        out, err = _communicate(process, input, args=args, timeout_s=timeout_s)
+        out, err = _communicate(process, args=args, timeout_s=timeout_s)
     except subprocess.TimeoutExpired as late:
         _stop(process)
         raise GitError(
-            f"git {_verb(args)} took longer than {timeout_s:g} s and was stopped.",
+            f"git {verb_of(args)} took longer than {timeout_s:g} s and was stopped.",
             next_step="Look for a full disk, a slow file system, or a filter that waits "
             "(git config --get-regexp filter), then try again.",
-            command=_verb(args),
+            command=verb_of(args),
         ) from late
     except BaseException:
         _stop(process)
@@ -330,42 +302,53 @@ def _finish(
 
 
 def _communicate(
-    process: subprocess.Popen[bytes],
-    input: bytes | None,  # noqa: A002 - as in run_git
-    *,
-    args: Sequence[str],
-    timeout_s: float,
+    process: subprocess.Popen[bytes], *, args: Sequence[str], timeout_s: float
 ) -> tuple[bytes, bytes]:
     tell = told_when_slow.get()
     if timeout_s <= SLOW_S or tell is nobody:
-        return process.communicate(input, timeout=timeout_s)
-    # Not by a first wait that runs out and a second one: before Python 3.13 the second writes no
-    # more of the input, and git and Lessor wait for each other until time is up.
-    told = threading.Timer(SLOW_S, tell, (_verb(args), timeout_s - SLOW_S))
+        return _output(process, timeout_s)
+    told = threading.Timer(SLOW_S, tell, (verb_of(args), timeout_s - SLOW_S))
     told.daemon = True  # a terminal that takes no more words keeps no one from ending
     told.start()
     try:
-        return process.communicate(input, timeout=timeout_s)
+        return _output(process, timeout_s)
     finally:
         told.cancel()
 
 
+def _output(process: subprocess.Popen[bytes], timeout_s: float) -> tuple[bytes, bytes]:
+    """What git wrote until its end, be its pipes held open by what it leaves behind.
+
+    A hook's background job has them, or the ssh that stays for the next connection.
+    """
+    left_s = timeout_s
+    while True:
+        ended = process.poll() is not None
+        wait_s = _LOOK_S if ended else min(_LOOK_S, left_s)
+        try:
+            return process.communicate(timeout=wait_s)
+        except subprocess.TimeoutExpired as late:
+            if ended:
+                _close(process)
+                return late.output or b"", late.stderr or b""
+            left_s -= wait_s
+            if left_s <= 0:
+                raise
+
+
+def _close(process: subprocess.Popen[bytes]) -> None:
+    for pipe in (process.stdout, process.stderr):
+        if pipe is not None:
+            pipe.close()
+
+
 def _stop(process: subprocess.Popen[bytes]) -> None:
     # The whole group: a filter or helper that git started would hold the pipes open.
-    for number in (signal.SIGTERM, signal.SIGKILL):
+    for numbers in ((signal.SIGTERM, signal.SIGCONT), (signal.SIGKILL,)):
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
+            for number in numbers:  # a stopped git hears of its end only when it goes on
+                os.killpg(process.pid, number)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.communicate(timeout=_SECONDS_TO_CLEAN_UP)
             return
-
-
-def _verb(args: Sequence[str]) -> str:
-    # The first plain word; the rest may hold a URL with credentials.
-    skip = False
-    for arg in args:
-        if skip or arg.startswith("-"):
-            skip = arg == "-c"
-            continue
-        return arg
-    return ""
+    _close(process)

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from lessor.clock import Clock, SystemClock
 from lessor.errors import GitError
-from lessor.git.command import failure, run_git
+from lessor.git.command import run_git
+from lessor.git.complaint import failure
 from lessor.git.layout import linked_layout
 from lessor.git.registry import find_linked, worktree_lock
 from lessor.git.repository import Repository

@@ -12,7 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from lessor.errors import WorktreeError
-from lessor.git.command import failure, run_git
+from lessor.git.command import run_git
+from lessor.git.complaint import failure
 from lessor.git.layout import lacks_pointer, layout_of
 from lessor.git.ownership import is_lessors, lock_reason
 from lessor.git.progress import (

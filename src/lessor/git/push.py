@@ -17,7 +17,8 @@ from pathlib import Path
 
 from lessor.clock import SystemClock
 from lessor.errors import GitError, RemoteUnreachableError
-from lessor.git.command import CHECKOUT_TIMEOUT_S, GitResult, failure, hide_credentials, run_git
+from lessor.git.command import CHECKOUT_TIMEOUT_S, GitResult, run_git
+from lessor.git.complaint import failure, hide_credentials
 from lessor.git.reaching import push_places, pushed_to, way_to_hosts
 
 ASK_TIMEOUT_S = 60.0

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from lessor.git.changes import held_by_merges
 from lessor.git.checkout import checked_out
-from lessor.git.command import CHECKOUT_TIMEOUT_S, DURABLY, failure, run_git
+from lessor.git.command import CHECKOUT_TIMEOUT_S, DURABLY, run_git
+from lessor.git.complaint import failure
 from lessor.git.identity import LESSOR, configured_identity, identity
 from lessor.git.layout import Layout, layout_of
 from lessor.git.repository import Repository

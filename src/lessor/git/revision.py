@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from lessor.errors import GitError
-from lessor.git.command import failure, run_git
+from lessor.git.command import run_git
+from lessor.git.complaint import failure
 
 _NAMES_NONE = 1
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lessor.errors import InvalidError
-from lessor.git.command import failure, run_git
+from lessor.git.command import run_git
+from lessor.git.complaint import failure
 from lessor.model.push import Unleased
 
 _NONE_SET = 1  # the exit code of git config
