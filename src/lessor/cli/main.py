@@ -1,7 +1,8 @@
 """The entry point: runs one command, and turns every refusal into a sentence and an exit code.
 
 0 ok · 1 error, or some failed · 2 usage · 3 nothing to claim · 4 not allowed · 5 not found ·
-6 conflict · 7 lease lost · 8 waits for a person · 75 try again · 130 Ctrl-C · 141 a closed pipe
+6 conflict · 7 lease lost · 8 waits for a person · 75 try again · 130 Ctrl-C · 129, 143 SIGHUP, SIGTERM ·
+141 a closed pipe
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TextIO
 import click
 
 from lessor.cli.commands import Commands
+from lessor.cli.interruption import Interruption
 from lessor.cli.invocation import Invocation
 from lessor.cli.options import pass_invocation, shared_options
 from lessor.cli.outlet import PIPE_CLOSED, UnheardError, failure, open_outlet, unwritten
@@ -53,7 +55,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
     _open_closed_streams()
     sys.stdout = open_outlet(sys.stdout)
-    sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+    interruption = Interruption()
+    with interruption.listening():
+        code = run(list(sys.argv[1:] if arguments is None else arguments))
+    sys.exit(interruption.exit_code if code == INTERRUPTED else code)
 
 
 def _open_closed_streams() -> None:

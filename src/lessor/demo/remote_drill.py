@@ -16,7 +16,7 @@ from typing import Any
 
 from lessor.clock import Clock
 from lessor.demo.drilled import PATIENCE_MS, DrilledWorker, Step
-from lessor.demo.interrupting import interrupted_by_signals, undisturbed
+from lessor.demo.interrupting import undisturbed
 from lessor.demo.left_behind import drill_folder, killed_drill
 from lessor.demo.protection import Protection, see_protection
 from lessor.demo.refusals import answer_text, refusal_text
@@ -114,20 +114,19 @@ class RemoteDrill:
                 max_attempts=_ROUNDS + 1,
             )
             task = self._lessor.tasks.submit([wish])[0].task
-            with interrupted_by_signals():
-                try:
-                    self._try(scratch, task)
-                    refused = all(self._late) if self._late else None
-                    protection = see_protection(scratch, fenced=self._fenced, hooked=self._hooked)
-                    return Verdict(
-                        refused=refused,
-                        passed=not self._failed and len(self._late) == _ROUNDS,
-                        protection=protection,
-                        next_step=protection.command if refused is False else "",
-                    )
-                finally:
-                    with undisturbed():
-                        self._clean(scratch, task)
+            try:
+                self._try(scratch, task)
+                refused = all(self._late) if self._late else None
+                protection = see_protection(scratch, fenced=self._fenced, hooked=self._hooked)
+                return Verdict(
+                    refused=refused,
+                    passed=not self._failed and len(self._late) == _ROUNDS,
+                    protection=protection,
+                    next_step=protection.command if refused is False else "",
+                )
+            finally:
+                with undisturbed():
+                    self._clean(scratch, task)
 
     def _try(self, scratch: Scratch, task: str) -> None:
         try:
