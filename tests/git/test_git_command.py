@@ -186,11 +186,22 @@ def test_a_full_disk_is_told_with_what_helps():
         ("Preparing worktree\nerror: unable to write file data.bin\nfatal: Could not reset", True),
         ("error: unable to index file 'No space left on device'", False),
         ('error: open("error: unable to write file x"): Permission denied', False),
+        ("warning: adding embedded git repository: no space left on device\nfatal: no", False),
+        ("remote: fatal: write error: No space left on device\nfatal: the remote end", False),
     ],
 )
 def test_what_a_disk_stands_behind_is_told_by_the_systems_words_and_no_files_name(said, of_disk):
     refused = failure(["add"], GitResult(code=128, out=b"", err=said.encode()))
     assert refused.facts.get("disk", False) is of_disk
+
+
+def test_a_path_that_git_ends_a_line_with_is_no_word_of_the_systems(main: Path):
+    named = b"no space left on device"
+    (main / os.fsdecode(named)).mkdir()
+    asked = ["update-index", "--add", "-z", "--stdin"]
+    with pytest.raises(GitError, match=r"Unable to process path no space left on device") as told:
+        run_git(asked, cwd=main, input=named + b"\0")
+    assert "disk" not in told.value.facts
 
 
 def test_a_missing_git_is_named(main: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):

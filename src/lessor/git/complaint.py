@@ -26,6 +26,8 @@ _HELP: Mapping[str, str] = {
 # The system's words end a line. Of a file that git could open and not write it keeps them for itself.
 _DISK = tuple(list(_HELP)[:4])
 _NOT_WRITTEN = "error: unable to write file "
+# Lines that end with a path as it is, or that tell of another machine's disk.
+_NOT_OF_DISK = ("fatal: Unable to process path ", "warning: ", "remote: ")
 _LINES_OF_COMPLAINT = 4
 _CAUSES = ("fatal:", "error:")  # advice may follow, longer than what is kept
 _HINT = "hint:"  # for somebody at a terminal; several lines of it would hide what went wrong
@@ -53,7 +55,8 @@ def failure(args: Sequence[str], result: GitResult) -> GitError:
 
 
 def _is_of_disk(line: str) -> bool:
-    return line.lower().rstrip(". ").endswith(_DISK) or line.startswith(_NOT_WRITTEN)
+    says_so = line.lower().rstrip(". ").endswith(_DISK) and not line.startswith(_NOT_OF_DISK)
+    return says_so or line.startswith(_NOT_WRITTEN)
 
 
 def hide_credentials(text: str) -> str:
