@@ -334,6 +334,35 @@ def test_a_claim_that_fails_leaves_the_lease_that_its_repeat_has_handed_on(
     assert site.push(grant, site.commit()).fenced
 
 
+def test_of_several_leases_none_stays_with_nobody_where_one_is_revoked_meanwhile(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A person cancels its task, and its reference is closed, while the claim makes it."""
+    site.yard.add(scopes=["src"])
+    site.yard.add(scopes=["docs"])
+    request, leases = site.yard.request(wanted=2), site.lessor.leases
+    first, _ = leases.claim(request)
+    git(site.clone, "push", "-q", "origin", f"{tried(site, first)}:{fence_ref(first.lease)}")
+    look = git_fence.fence_tip
+
+    def beside_a_person(*args: Any) -> str | None:
+        monkeypatch.setattr(git_fence, "fence_tip", look)
+        site.lessor.tasks.cancel([first.task])
+        assert close_ended(site.lessor, site.clone, site.yard.repository.id)
+        return look(*args)
+
+    monkeypatch.setattr(git_fence, "fence_tip", beside_a_person)
+    with pytest.raises(LeaseLostError, match="cancelled"):
+        claim_ready(
+            site.lessor,
+            site.clone,
+            site.yard.repository.id,
+            lambda _: leases.claim(request),
+            give_back=lambda grant, why: leases.release(grant.holder, reason=why),
+        )
+    assert leases.leases(live=True) == []
+
+
 def test_without_a_clone_a_fenced_repository_gives_no_lease(site: Site) -> None:
     site.yard.add(scopes=["src"])
     leases = site.lessor.leases

@@ -64,7 +64,7 @@ def make_ready(lessor: Lessor, cwd: Path, holder: Holder) -> FenceRef | None:
     if fence.state is FenceState.OPEN:
         close_fences(cwd, remote, refs)
     elif not open_fence(cwd, remote, fence_ref(lease.id), fence.oid, closing=refs):
-        _open_anew(lessor, cwd, fence)
+        _open_anew(lessor, cwd, holder, fence)
     lessor.fences.closed(list(closing), remote=remote)
     _close_all(lessor, cwd, lease.repository, remote)
     return _opened(lessor, cwd, holder, fence)
@@ -98,13 +98,16 @@ def _ended(lessor: Lessor, repository: str, remote: str) -> dict[str, str]:
     return {fence.lease: fence.oid for fence in lessor.fences.unclosed(repository, remote=remote)}
 
 
-def _open_anew(lessor: Lessor, cwd: Path, fence: FenceRef) -> None:
+def _open_anew(lessor: Lessor, cwd: Path, holder: Holder, fence: FenceRef) -> None:
     """Make the lease's reference where a try that was cut short has made it already."""
 
     def mine() -> bool:
         return lessor.fences.at(fence.lease, fence.remote) == fence
 
     if not open_anew(cwd, fence.remote, fence_ref(fence.lease), fence.oid, mine=mine):
+        known = lessor.fences.at(fence.lease, fence.remote)
+        if known is not None and known.state is FenceState.CLOSED:  # it ended: as in make_ready
+            lessor.fences.announce(holder, remote=fence.remote, oid=fence.oid)
         raise TransitionRefusedError(
             f"Another process is making this lease ready at {fence.remote}.",
             next_step="Try again.",
