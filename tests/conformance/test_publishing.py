@@ -47,6 +47,17 @@ def stale(yard: Yard, grant: Grant) -> list[Grant]:
     return [replace(grant, holder=zombie(grant.holder, **change)) for change in changes]
 
 
+def test_nothing_is_pushed_of_a_task_without_a_repository(yard: Yard) -> None:
+    yard.add(free=True)
+    (grant,) = yard.claim_free()
+    before = yard.store.contents()
+    with pytest.raises(InvalidError, match="no repository"):
+        announce(yard, grant)
+    with pytest.raises(InvalidError, match="no repository"):
+        yard.lessor.fences.announce(grant.holder, remote="origin", oid=B)
+    assert yard.store.contents() == before
+
+
 def test_a_repository_is_fenced_at_one_remote_or_at_none(yard: Yard) -> None:
     registry = yard.lessor.registry
     assert yard.repository.fence_remote is None

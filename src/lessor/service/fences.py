@@ -14,7 +14,7 @@ from enum import StrEnum
 from lessor.errors import TransitionRefusedError
 from lessor.model.lease import Holder, LeaseId
 from lessor.service.naming import Naming
-from lessor.service.proof import held, lock_holder
+from lessor.service.proof import held, lock_holder, lock_pusher
 from lessor.service.publish_rows import FenceRefRow
 from lessor.service.rows import pack
 from lessor.service.wording import LONGEST_NAME, LONGEST_TEXT, check_text
@@ -61,12 +61,13 @@ class Fences:
 
         Raises:
             LeaseLostError: the caller isn't the live holder.
+            InvalidError: its task has no repository.
         """
         check_text(remote, "remote", longest=LONGEST_TEXT, empty=False)
         check_text(oid, "object id", longest=LONGEST_NAME, empty=False)
 
         def rule(tx: Transaction) -> FenceRef:
-            row = lock_holder(tx, self._naming, holder)
+            row = lock_pusher(tx, self._naming, holder)
             made = tx.rows(
                 "put_fence_ref",
                 lease_id=row.lease_id,

@@ -19,7 +19,7 @@ from lessor.model.recovery import decide_recovery
 from lessor.service.fences import FenceState
 from lessor.service.lapsing import ended_lease, move_to
 from lessor.service.naming import Naming
-from lessor.service.proof import held, lock_holder
+from lessor.service.proof import held, lock_holder, lock_pusher
 from lessor.service.publish_rows import FenceRefRow, IntentRow
 from lessor.service.reading import repository_record
 from lessor.service.rows import LockedRow, pack, pack_facts, unpack
@@ -58,6 +58,7 @@ class Intents:
 
         Raises:
             LeaseLostError: the caller isn't the live holder.
+            InvalidError: its task has no repository.
             TransitionRefusedError: an earlier push of this lease isn't settled, or the repository
                 is fenced and the lease isn't ready at its remote.
         """
@@ -65,7 +66,7 @@ class Intents:
         check_text(secret, "secret", longest=LONGEST_TEXT, empty=False)
 
         def rule(tx: Transaction) -> int:
-            row = lock_holder(tx, self._naming, holder)
+            row = lock_pusher(tx, self._naming, holder)
             if row.unsettled:
                 raise TransitionRefusedError(
                     "Nobody knows yet what became of this task's last push.",

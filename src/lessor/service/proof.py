@@ -70,6 +70,23 @@ def lock_holder(tx: Transaction, naming: Naming, holder: Holder) -> LockedRow:
     return row
 
 
+def lock_pusher(tx: Transaction, naming: Naming, holder: Holder) -> LockedRow:
+    """The same where the task has a repository: nothing is pushed of another.
+
+    Raises:
+        HolderLostError: the caller isn't the live holder.
+        InvalidError: there is no repository.
+    """
+    row = lock_holder(tx, naming, holder)
+    if not row.repository_id:
+        raise InvalidError(
+            "The task has no repository, so nothing of it is pushed.",
+            next_step="Complete it without a push.",
+            task=holder.task,
+        )
+    return row
+
+
 def held(
     store: Store,
     naming: Naming,
