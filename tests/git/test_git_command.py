@@ -204,6 +204,15 @@ def test_a_path_that_git_ends_a_line_with_is_no_word_of_the_systems(main: Path):
     assert "disk" not in told.value.facts
 
 
+def test_all_that_git_said_is_read_however_late(main: Path, monkeypatch: pytest.MonkeyPatch):
+    """As where this process is stopped for longer than it listens to what may hold git's output."""
+    monkeypatch.setattr(command, "_LOOK_S", 0.0)
+    text = b"word " * 10_000
+    blob = run_git(["hash-object", "-w", "--stdin"], cwd=main, input=text).text
+    assert run_git(["cat-file", "blob", blob], cwd=main).out == text
+    assert "no such thing" in run_git(["no such thing"], cwd=main, check=False).err.decode()
+
+
 def test_a_missing_git_is_named(main: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(GitMissingError):

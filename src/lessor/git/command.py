@@ -75,6 +75,8 @@ DURABLY = ("-c", "core.fsync=committed,reference")
 _SECONDS_TO_CLEAN_UP = 5.0
 _LOOK_S = 1.0
 """How often it is looked whether git has ended, where its output hasn't."""
+_MOST_IN_A_PIPE = 1 << 20
+"""Linux makes none larger for a user: all that git said is there, whatever others write behind it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,11 +331,20 @@ def _output(process: subprocess.Popen[bytes], timeout_s: float) -> tuple[bytes, 
             return process.communicate(timeout=wait_s)
         except subprocess.TimeoutExpired as late:
             if ended:
-                _close(process)
-                return late.output or b"", late.stderr or b""
+                return _rest(process.stdout, late.output), _rest(process.stderr, late.stderr)
             left_s -= wait_s
             if left_s <= 0:
                 raise
+
+
+def _rest(pipe: IO[bytes] | None, read: bytes | None) -> bytes:
+    """What was read of a pipe, and what git has left in it: a process that was stopped itself looks too late."""
+    said = read or b""
+    if pipe is None or pipe.closed:
+        return said
+    with pipe:
+        os.set_blocking(pipe.fileno(), False)
+        return said + (pipe.read(_MOST_IN_A_PIPE) or b"")
 
 
 def _close(process: subprocess.Popen[bytes]) -> None:
