@@ -334,6 +334,20 @@ def test_a_claim_that_fails_leaves_the_lease_that_its_repeat_has_handed_on(
     assert site.push(grant, site.commit()).fenced
 
 
+def test_a_repeat_that_fails_leaves_the_lease_that_was_handed_on_unfenced(site: Site) -> None:
+    """The remote was away at the first claim; now it is back, and lets nobody make a reference."""
+    site.lessor.registry.set_fence_remote(site.yard.repository.id, "origin", unfenced=True)
+    task = site.yard.add(scopes=["src"])
+    same = {"task": task.task, "request_id": "once", "secret": "one that is long enough"}
+    away = site.bare.rename(site.bare.with_name("away"))
+    (grant,) = site.claim(**same)
+    away.rename(site.bare)
+    git(site.bare, "update-ref", FENCES.rstrip("/"), "main")
+    with pytest.raises(GitError, match="refuses to change"):
+        site.claim(**same)
+    assert site.lessor.leases.watch(grant.holder).live
+
+
 def test_of_several_leases_none_stays_with_nobody_where_one_is_revoked_meanwhile(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

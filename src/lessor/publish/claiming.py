@@ -19,7 +19,7 @@ from lessor.errors import (
 from lessor.model.grant import Grant
 from lessor.publish.fencing import make_ready
 from lessor.publish.recovering import recover
-from lessor.service.fences import FenceState
+from lessor.service.fences import FenceRef, FenceState
 from lessor.service.lessor import Lessor
 
 LOOK_MS = 2_000
@@ -94,6 +94,8 @@ def _fence(
     unfenced: bool,
     give_back: Callable[[Grant, str], object],
 ) -> None:
+    # Of a lease that a try announced before, that try may have handed it on unfenced: only it knows.
+    tried = unfenced and any(_found(lessor, grant.lease) is not None for grant in grants)
     ready: set[str] = set()
     try:
         for grant in grants:
@@ -102,7 +104,8 @@ def _fence(
     except GitError as refused:
         if unfenced and isinstance(refused, RemoteUnreachableError):
             return
-        _give_back(lessor, grants, refused.message, ready=ready, give_back=give_back)
+        if not tried:
+            _give_back(lessor, grants, refused.message, ready=ready, give_back=give_back)
         remote = shlex.quote(str(refused.facts.get("remote", "REMOTE")))
         refused.next_step = (
             f"{refused.next_step} To work without it meanwhile: lessor repo fence {remote} --unfenced."
@@ -115,7 +118,8 @@ def _fence(
     except (LessorError, KeyboardInterrupt):
         # Nobody hears of these leases; of Ctrl-C the note said that it stops this.
         why = "the claim was stopped before its lease was ready"
-        _give_back(lessor, grants, why, ready=ready, give_back=give_back)
+        if not tried:
+            _give_back(lessor, grants, why, ready=ready, give_back=give_back)
         raise
 
 
@@ -150,7 +154,12 @@ def _give_back(
 
 
 def _is_open(lessor: Lessor, lease: str) -> bool:
+    fence = _found(lessor, lease)
+    return fence is not None and fence.state is FenceState.OPEN
+
+
+def _found(lessor: Lessor, lease: str) -> FenceRef | None:
+    """What is on record of the lease's reference at the remote that its repository is fenced at."""
     repository = lessor.leases.lease(lease).repository
     remote = None if repository is None else lessor.registry.repository(repository).fence_remote
-    fence = None if remote is None else lessor.fences.at(lease, remote)
-    return fence is not None and fence.state is FenceState.OPEN
+    return None if remote is None else lessor.fences.at(lease, remote)
