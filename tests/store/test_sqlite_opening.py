@@ -70,6 +70,24 @@ def test_every_promise_is_switched_on(make_store: MakeStore) -> None:
     assert found == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
 
 
+@pytest.mark.parametrize("replaced", [False, True])
+def test_nothing_is_granted_in_a_file_that_others_no_longer_find(
+    make_store: MakeStore, tmp_path: Path, replaced: bool
+) -> None:
+    store = make_store("sqlite")
+    yard = Yard(store, store.connect())
+    yard.add(scopes=("a",))
+    if replaced:
+        copy = tmp_path / "copy.db"
+        yard.lessor.store.backup(copy)
+        copy.replace(store.path)
+    else:
+        store.path.unlink()
+    for use in (yard.claim, yard.lessor.tasks.tasks, lambda: yard.add(scopes=("b",))):
+        with pytest.raises(StoreUnavailableError, match="was moved or deleted while it was open"):
+            use()
+
+
 def test_a_directory_is_no_store(tmp_path: Path) -> None:
     with nothing_changes(tmp_path), pytest.raises(StoreUnsupportedError, match="is a directory"):
         connect(f"sqlite://{tmp_path}")
@@ -369,6 +387,17 @@ def test_a_store_in_a_directory_that_is_not_there_makes_nothing(tmp_path: Path) 
     with pytest.raises(StoreUnavailableError, match="There is no directory"):
         connect(f"sqlite://{tmp_path}/mistyped/deep/lessor.db")
     assert not (tmp_path / "mistyped").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+def test_a_read_only_file_system_is_named(tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    with small_disk(small, size="2m"):
+        connect(f"sqlite://{small}/lessor.db").close()
+        subprocess.run(["mount", "-o", "remount,ro", str(small)], check=True)
+        for name in ("lessor.db", "new.db"):
+            with pytest.raises(StoreUnavailableError, match=f"{name} is read-only: {small} takes"):
+                connect(f"sqlite://{small}/{name}")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")

@@ -14,7 +14,7 @@ from lessor.errors import (
     StoreError,
     StoreUnavailableError,
 )
-from lessor.store.sqlite.place import full, is_full
+from lessor.store.sqlite.place import full, is_full, is_read_only, read_only
 
 _UNAVAILABLE = (
     apsw.FullError,
@@ -57,13 +57,19 @@ def translate(error: apsw.Error | UnicodeDecodeError, *, path: str) -> LessorErr
                 store=path,
             )
         case _ if isinstance(error, _UNAVAILABLE):
-            return StoreUnavailableError(
-                f"{path} can't be read or written: {text}.",
-                next_step="Check that the file and its folder are yours to write.",
-                store=path,
-            )
+            return _unavailable(text, path)
         case _:
             return StoreError(f"SQLite: {text}.", next_step="Run `lessor doctor`.", store=path)
+
+
+def _unavailable(text: str, path: str) -> StoreUnavailableError:
+    if is_read_only(Path(path)):
+        return read_only(Path(path))
+    return StoreUnavailableError(
+        f"{path} can't be read or written: {text}.",
+        next_step="Check that the file and its folder are yours to write.",
+        store=path,
+    )
 
 
 def _is_full(error: Exception, path: str) -> bool:

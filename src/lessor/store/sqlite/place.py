@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 import re
+import shlex
 from pathlib import Path
 
 from lessor.errors import (
@@ -160,10 +161,31 @@ class WriterLock:
             self._fd = -1
 
 
+def file_id(path: Path) -> tuple[int, int] | None:
+    """By which to tell whether a path still leads to the same file; None where none is there."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def moved(path: Path) -> StoreUnavailableError:
+    """The refusal to go on in a file that nobody else finds any more."""
+    there = "another file is in its place" if path.exists() else "nothing is in its place"
+    return StoreUnavailableError(
+        f"{path} was moved or deleted while it was open; {there}. Nothing was changed.",
+        next_step="End what has it open here, put the file back or restore a backup, then begin again.",
+        store=str(path),
+    )
+
+
 def unavailable(path: Path, error: OSError) -> LessorError:
     """The system's refusal to open or write `path`, and what to do."""
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
         return full(path)
+    if error.errno == errno.EROFS:
+        return read_only(path)
     return StoreUnavailableError(
         f"{path} can't be opened: {error.strerror}.",
         next_step="Check that the folder exists and is yours to write, or give --store.",
@@ -180,6 +202,26 @@ def full(path: Path) -> StoreUnavailableError:
         store=str(path),
         mount=str(mount),
         free_bytes=free_bytes(path),
+    )
+
+
+def is_read_only(path: Path) -> bool:
+    """Whether the file system of `path` takes no writes: mounted so, or turned so by its own errors."""
+    try:
+        return bool(os.statvfs(_folder(path)).f_flag & os.ST_RDONLY)
+    except OSError:
+        return False
+
+
+def read_only(path: Path) -> StoreUnavailableError:
+    """The refusal of a write on a file system that takes none; even readers write there."""
+    mount = mount_point(path)
+    return StoreUnavailableError(
+        f"The file system of {path} is read-only: {mount} takes no writes. Nothing was changed.",
+        next_step=f"Mount it for writing (mount -o remount,rw {shlex.quote(str(mount))}) and try again; "
+        "one that turned so by itself has errors: see dmesg.",
+        store=str(path),
+        mount=str(mount),
     )
 
 

@@ -21,7 +21,7 @@ from lessor.store import TRIES, Call, RetryRule, Row, T
 from lessor.store.sqlite.errors import FAULTS, translate
 from lessor.store.sqlite.high_water import HighWater
 from lessor.store.sqlite.opening import open_connection, read_key
-from lessor.store.sqlite.place import MOUNTS, WriterLock, check_place
+from lessor.store.sqlite.place import MOUNTS, WriterLock, check_place, file_id, moved
 from lessor.store.sqlite.suspend import Suspension
 from lessor.store.statements import load_statements
 
@@ -46,6 +46,7 @@ class SqliteStore:
         mounts: Path = MOUNTS,
     ) -> None:
         self.path = path
+        self._place = Path(path)
         self.clock = clock or SystemClock()
         self._lock = threading.RLock()
         self._statements = load_statements("sqlite")
@@ -58,6 +59,7 @@ class SqliteStore:
             check_place(Path(path), mounts=mounts)
         try:
             self._db, self._writers = open_connection(path, now=self._now())
+            self._file = None if in_memory else file_id(self._place)
             self.key = read_key(self._db)
             self._suspension = Suspension(self.clock)
             if not in_memory:
@@ -84,6 +86,7 @@ class SqliteStore:
         """Run one statement that only reads; a sleep of the machine is accounted for before."""
         with self._lock:
             try:
+                self._refuse_moved()
                 if not self._db.in_transaction and self._suspension.was_unseen(self._db):
                     with suppress(BusyError, StoreUnavailableError):  # better stale than none
                         self._write(lambda _: None)
@@ -114,6 +117,7 @@ class SqliteStore:
             )
         try:
             with connection:
+                self._refuse_moved()
                 self._refuse_other(connection)
                 tx = SqliteTransaction(self, connection)
                 tx.begin(self._now())
@@ -169,6 +173,7 @@ class SqliteStore:
         tx = SqliteTransaction(self)
         try:
             self._db.execute("BEGIN IMMEDIATE")
+            self._refuse_moved()
             tx.begin(self._now())
             slept = self._suspension.extend_leases(tx)
             answer = rule(tx)
@@ -215,6 +220,11 @@ class SqliteStore:
         """The highest lease on record outside of the store when the store is behind it, else 0."""
         high = self._high_water.read() if self._high_water is not None else 0
         return high if high > self._last_lease() else 0
+
+    def _refuse_moved(self) -> None:
+        """Grant nothing in a file that others don't find: they grant the same in another one."""
+        if self._file is not None and file_id(self._place) != self._file:
+            raise moved(self._place)
 
     def _refuse_other(self, connection: apsw.Connection) -> None:
         try:
