@@ -88,6 +88,28 @@ def test_paths_that_a_task_took_while_it_worked_are_no_change_of_the_list(
     assert said.startswith("2 begun, left as they were")
 
 
+def test_a_task_that_is_queued_again_keeps_the_paths_that_it_took(
+    person: Person, tasks: Path
+) -> None:
+    tasks.write_text("- [ ] one @scope web\n")
+    imported(person)
+    grant = person.claim("--task", "1")
+    person.ok("widen", "1", "services/tax")
+    person.ok("release", grant["leaseId"])
+    assert names(imported(person), "fate") == ["same"]
+    assert person.ok("show", "1", "-o", "json").json["scope"]["paths"] == ["web", "services/tax"]
+
+
+def test_a_path_that_the_list_no_longer_has_is_told_of_a_begun_task(
+    person: Person, tasks: Path
+) -> None:
+    tasks.write_text("- [ ] one @scope web @scope docs\n")
+    imported(person)
+    person.claim("--task", "1")
+    tasks.write_text("- [ ] one @scope web\n")
+    assert names(imported(person), "fate") == ["begun"]
+
+
 def test_one_task_runs_beside_nobody(person: Person, tasks: Path) -> None:
     tasks.write_text("- [ ] one @scope web\n")
     assert person.ok("import", "TASKS.md").lines[-2] == "1 task can run now"

@@ -213,14 +213,14 @@ def _differs(invocation: Invocation, old: Task, wanted: NewTask) -> bool:
     if any(getattr(old, name) != getattr(wanted, name) for name in plain):
         return True
     rules = path_rules(invocation, old.repository)
+    taken = set(invocation.lessor.tasks.taken(old.id))
     for mode, before, after in (
         (Mode.WRITE, old.scopes, wanted.scopes),
         (Mode.READ, old.reads, wanted.reads),
     ):
         asked = {scope.text for scope in parse_scopes(after, mode=mode, rules=rules)}
-        # What a begun task has beyond the list's paths it took while it worked: nobody asked otherwise.
-        grown = mode is Mode.WRITE and old.state is not TaskState.QUEUED and asked < set(before)
-        if asked != set(before) and not grown:
+        # What it took while it worked is no change of the list, whether that has it since or not.
+        if not set(before) - taken <= asked <= set(before):
             return True
     return set(invocation.lessor.tasks.needs(old.id)) != set(wanted.needs)
 

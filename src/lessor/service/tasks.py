@@ -207,6 +207,11 @@ class Tasks:
             self.task(task)  # none, or no such task
         return [self._naming.task(r[0]) for r in found]
 
+    def taken(self, task: str) -> list[str]:
+        """Of a task's paths those that its leases were widened over; it was submitted without them."""
+        rows = self._store.read("task_scopes", tasks=pack([self._naming.task_row(task)]))
+        return [text for _, _, text, _, _, _, widened in rows if widened]
+
     def why(self, task: str) -> Why:
         """Why a task is where it is, in one sentence."""
         return waiting.why(self._store, self._naming, self._naming.task_row(task))
