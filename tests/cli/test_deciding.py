@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
+from pathlib import Path
 
 from person import Person, names
 
@@ -44,6 +46,15 @@ def test_answer_of_a_task_that_asks_nothing_is_refused(person: Person) -> None:
     assert refused.code == 6
     assert "#1 can't be answered: it is queued." in refused.err
     assert refused.err.splitlines()[-1] == "  next  See: lessor why 1."
+
+
+def test_a_finished_task_is_refused_in_the_words_of_the_other_pages(
+    person: Person, finished: Callable[..., str]
+) -> None:
+    number = finished("a", {"web/new.ts": "five\n"})
+    for command in (["answer", number, "yes"], ["cancel", number]):
+        refused = person.run(*command)
+        assert (refused.code, " it is done." in refused.err) == (6, True)
 
 
 def test_an_empty_answer_is_refused_and_the_task_still_asks(person: Person) -> None:
@@ -204,3 +215,28 @@ def test_list_filters_and_goes_on(person: Person) -> None:
 def _claimed(person: Person, title: str) -> dict[str, object]:
     number = person.add(title)["number"]
     return person.claim("--task", str(number))
+
+
+def test_holding_what_has_no_file_asks_whether_it_is_spelt_right(
+    person: Person, shop: Path
+) -> None:
+    (shop / "notes").mkdir()
+    (shop / "notes" / "new.md").write_text("not committed yet\n")
+    said = person.ok("hold", "srvices", "web/**/*.tsx", "services/tax", "notes", "web/**/*.ts")
+    assert [line.strip() for line in said.lines[1:-1]] == [
+        "srvices: no file yet: is it spelt right?",
+        "web/**/*.tsx: no file yet: is it spelt right?",
+    ]
+
+
+def test_a_refusal_tells_how_long_a_hold_lasts_in_a_unit_that_fits(person: Person) -> None:
+    person.ok("hold", "services", "--for", "3d")
+    person.ok("hold", "web", "--for", "4h")
+    person.ok("hold", "docs", "--for", "80s")
+    for path, left in (
+        ("services/tax", "3 more days"),
+        ("web", "4 more hours"),
+        ("docs", "1 more minute"),
+    ):
+        refused = person.run("hold", path)
+        assert (refused.code, f" for about {left}." in refused.err) == (6, True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,6 +66,27 @@ def test_what_a_person_has_to_act_on_is_told_in_full(
     assert f"needs you: After 3 rounds: services/tax/new.py belongs to #1 (dana). {step}" in told
     assert "check failed" not in told
     assert "needs you" in said.lines
+
+
+def test_a_run_tells_what_its_tasks_came_to_when_it_ends(
+    person: Person, shop: Path, tmp_path: Path
+) -> None:
+    trusting(shop)
+    person.add("First", "--scope", "docs")
+    person.add("Second", "--scope", "services/tax")
+    person.add("Third", "--scope", "web", "--max-attempts", "1")
+    land = shlex.join(person.command("land", "1", "--repo", shop))
+    works = agent(
+        tmp_path,
+        f"""case "$2" in
+        *First*) mkdir -p docs && echo one > docs/new.md ;;
+        *Second*) {land} >&2 && echo two > services/tax/new.py ;;
+        *) exit 3 ;;
+        esac""",
+    )
+    said = person.run("run", "--", works, "agent", "{prompt}")
+    assert "1 unverified · 1 landed · 1 needs you" in said.lines
+    assert person.ok().lines[0].endswith(" · 1 needs you · 1 to land")
 
 
 def test_a_task_that_could_not_begin_is_no_success(

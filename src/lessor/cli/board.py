@@ -24,7 +24,7 @@ MOST_WAITS = 20
 MOST_DONE = 50
 MOST_LANDING = 10
 RECENT_MS = 24 * 3_600_000
-_FOR_A_PERSON = frozenset({TaskState.NEEDS_PERSON, TaskState.QUARANTINED, TaskState.RECONCILING})
+FOR_A_PERSON = frozenset({TaskState.NEEDS_PERSON, TaskState.QUARANTINED, TaskState.RECONCILING})
 _FINISHED_WELL = frozenset({Stage.VERIFIED, Stage.UNVERIFIED, Stage.PUSHED})
 
 
@@ -122,7 +122,7 @@ def read_board(invocation: Invocation) -> Board:
         ready=[task for task, why in whys if why.cause is Cause.READY],
         queued=len(queued),
         needs_you=[
-            *(task for task in tasks.values() if task.state in _FOR_A_PERSON),
+            *(task for task in tasks.values() if task.state in FOR_A_PERSON),
             *(task for task in to_land if troubles[task.id]),
             *(task for task in urgent if task.state is TaskState.SUCCEEDED),
         ],

@@ -22,7 +22,7 @@ from lessor.model.lifecycle import is_terminal
 from lessor.model.task import AD_HOC, NewTask, Task
 from lessor.service.deciding import Decided
 
-_NOW = {"needs_person": "waiting for your answer", "quarantined": "taken out"}
+_NOW = {"needs_person": "is waiting for your answer"}
 
 
 @command("answer")
@@ -165,7 +165,7 @@ def refusals(tasks: Sequence[Task], verb: str) -> Iterator[None]:
         number = next((task.number for task in tasks if task.id == named), tasks[0].number)
         state = str(error.facts.get("state") or "not running")
         raise TransitionRefusedError(
-            f"#{number} can't be {verb}: it is {_NOW.get(state, state)}.",
+            f"#{number} can't be {verb}: it {_NOW.get(state) or state_words(state)}.",
             next_step=f"See: lessor why {number}.",
             **{**error.facts, "number": number},
         ) from error

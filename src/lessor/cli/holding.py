@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
+from pathlib import PurePosixPath
 
 import click
 
 from lessor.cli.fencing import acquire_fenced, close_fences
+from lessor.cli.files import count_files, path_rules
 from lessor.cli.finding import holders_of, lease_named, path_from_top
 from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, duration_option, pass_invocation
@@ -15,11 +18,12 @@ from lessor.cli.outlet import heard
 from lessor.cli.phrases import next_lines
 from lessor.cli.records import grant_record
 from lessor.cli.requesting import request_id_option, request_of
-from lessor.cli.text import Line, Piece, Tone
+from lessor.cli.text import Line, Piece, Tone, shown
 from lessor.cli.times import clock_time, lapse
 from lessor.cli.tokens import forget_left_tokens, forget_token, holding, keep_granted, token_path
 from lessor.cli.workers import own_worker
-from lessor.errors import DeniedError, NotFoundError
+from lessor.errors import DeniedError, GitError, NotFoundError
+from lessor.git.repository import head_commit
 from lessor.model.grant import Grant
 from lessor.model.task import AD_HOC, NewTask
 
@@ -106,13 +110,32 @@ def _leases(invocation: Invocation, name: str) -> list[str]:
 
 def _held_lines(invocation: Invocation, grant: Grant) -> list[Line]:
     until = clock_time(grant.expires_ms, now=invocation.lessor.now_ms())
-    return [
+    lines: list[Line] = [
         [
             Piece(", ".join(grant.scopes), Tone.STRONG),
             f"  is yours for {lapse(grant.expires_ms - grant.granted_ms)}, until {until}",
-        ],
-        *next_lines([f"lessor drop {grant.number}"]),
+        ]
     ]
+    lines += [
+        [f"   {shown(path)}: ", Piece("no file yet: is it spelt right?", Tone.WARN)]
+        for path in _without_files(invocation, grant.scopes)
+    ]
+    return [*lines, *next_lines([f"lessor drop {grant.number}"])]
+
+
+def _without_files(invocation: Invocation, paths: Sequence[str]) -> list[str]:
+    """The paths that cover no file, neither in the commit nor in the checkout."""
+    checkout = invocation.standing.checkout
+    if checkout is None:
+        return []
+    top = checkout.cwd.joinpath(*(".." for _ in PurePosixPath(checkout.prefix).parts))
+    absent = [path for path in paths if not os.path.lexists(top / path)]
+    rules = path_rules(invocation, invocation.standing.id)
+    try:
+        commit = head_commit(checkout.cwd)
+    except GitError:  # none yet
+        return absent
+    return [path for path in absent if not count_files(checkout, commit, path, rules=rules)]
 
 
 def _dropped_lines(invocation: Invocation, tasks: Sequence[str]) -> list[Line]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from lessor.cli.board import read_board
+from lessor.cli.board import FOR_A_PERSON, read_board
 from lessor.cli.diff import size_text
 from lessor.cli.invocation import Invocation
 from lessor.cli.listing import state_text
@@ -18,7 +19,8 @@ from lessor.cli.results import changed_files
 from lessor.cli.text import Line, Piece, Tone, wrap
 from lessor.cli.times import lapse
 from lessor.errors import BusyError, InvalidError, LessorError
-from lessor.model.task import NewTask, Task
+from lessor.model.lifecycle import TaskState
+from lessor.model.task import NewTask, Stage, Task
 
 if TYPE_CHECKING:
     from typing_extensions import override
@@ -42,6 +44,9 @@ _BASE = click.option(
 _ANYWAY = click.option(
     "--anyway", is_flag=True, help="Also where the check fails before anything was changed."
 )
+
+
+_STAGES = ("verified", "unverified", "submitted", "pushed", "landed", "done")
 
 
 class _AgentCommand(Command):
@@ -227,24 +232,24 @@ def _summary(invocation: Invocation, numbers: Sequence[int], workers: int) -> li
     ]
     if not tasks:
         return _nothing(invocation)
-    verified = sum(task.stage == "verified" for task in tasks)
-    unverified = sum(task.stage == "unverified" for task in tasks)
-    asking = sum(task.state == "needs_person" for task in tasks)
-    others = len(tasks) - verified - unverified - asking
+    counts = Counter(map(_came_to, tasks))
+    words = [*_STAGES, "needs you", "not done"]
     parts = [
-        f"{n} {word}"
-        for n, word in (
-            (verified, "verified"),
-            (unverified, "unverified"),
-            (asking, "needs you"),
-            (others, "not done"),
-        )
-        if n
+        f"{n} {'need you' if word == 'needs you' and n > 1 else word}"
+        for word in words
+        if (n := counts[word])
     ]
     steps = _steps(tasks)
     if workers == 1 and len(tasks) > 1:
         steps.append("lessor run -n 3  (more side by side)")
     return [[], [" · ".join(parts)], *next_lines(steps)]
+
+
+def _came_to(task: Task) -> str:
+    """What became of a task meanwhile, in the page's words."""
+    if task.state is TaskState.SUCCEEDED:
+        return "done" if task.stage is Stage.NONE else task.stage
+    return "needs you" if task.state in FOR_A_PERSON else "not done"
 
 
 def _nothing(invocation: Invocation) -> list[Line]:
@@ -266,6 +271,8 @@ def _steps(tasks: Sequence[Task]) -> list[str]:
     for task in tasks:
         if task.state != "succeeded":
             return [f"lessor show {task.number}"]
+    if all(task.stage is Stage.LANDED for task in tasks):
+        return ["lessor"]
     if len(tasks) > 1:
         return ["lessor", "lessor land --all"]
     return [f"lessor diff {tasks[0].number}", f"lessor land {tasks[0].number}"]

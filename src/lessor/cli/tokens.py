@@ -98,10 +98,12 @@ def holding(invocation: Invocation, lease: str) -> Iterator[Holder]:
     try:
         holder = read_holder(path)
         if invocation.lessor.registry.worker(holder.worker).heartbeat:
+            number = invocation.lessor.leases.lease(lease).number
             raise ConflictError(
-                f"{lease} is kept by a run, which renews and ends it.",
-                next_step="Stop the run, or cancel the task: lessor cancel N.",
+                f"The lease of #{number} is kept by a run, which renews and ends it.",
+                next_step=f"Stop the run, or cancel the task: lessor cancel {number}.",
                 lease=lease,
+                number=number,
             )
         yield holder
     finally:

@@ -220,7 +220,7 @@ def scope_held(naming: Naming, mine: Scope, theirs: str, lease: LeaseRow) -> Sco
     """The refusal that names the path, its holder, how long, and one command."""
     left = max(0, lease.expires_ms - lease.now) // 1000
     verb = "belongs to" if lease.ended_ms is None else "was taken meanwhile by"
-    until = f" for about {max(1, left // 60)} more minutes" if lease.ended_ms is None else ""
+    until = f" for {_about(left)}" if lease.ended_ms is None else ""
     return ScopeHeldError(
         f"{mine.text} {verb} #{lease.number} ({lease.agent}){until}.",
         next_step=f"Leave it, or see: lessor why {lease.number}.",
@@ -234,6 +234,17 @@ def scope_held(naming: Naming, mine: Scope, theirs: str, lease: LeaseRow) -> Sco
         fence=lease.fence,
         ttl_ms=max(0, lease.expires_ms - lease.now) if lease.ended_ms is None else 0,
     )
+
+
+def _about(seconds: int) -> str:
+    """How long somebody may still have a path: two of a unit before the next larger one."""
+    size, unit = next(
+        (size, unit)
+        for size, unit in ((86_400, "day"), (3_600, "hour"), (60, "minute"))
+        if seconds >= 2 * size or unit == "minute"
+    )
+    rounded = max(1, round(seconds / size))
+    return f"about {rounded} more {unit}{'' if rounded == 1 else 's'}"
 
 
 def confined(task: Task, paths: Sequence[str]) -> ScopeHeldError:
