@@ -535,6 +535,18 @@ def test_why_names_a_running_tasks_lease_once(person: Person) -> None:
     assert lines[4:] == ["next  lessor logs 1 -f"]
 
 
+def test_a_hold_whose_time_ran_out_is_on_the_page_no_more(person: Person) -> None:
+    person.ok("hold", "web", "--for", "2h")
+    person.ok("hold", "docs", "--for", "50ms")
+    while {lease["status"] for lease in person.ok("list", "--leases", "-o", "json").json} == {
+        "active"
+    }:
+        pass
+    (held,) = (line for line in person.ok().lines if "lessor drop" in line)
+    assert held.startswith("held       web  dana  ")
+    assert [lease["number"] for lease in person.ok("-o", "json").json["held"]] == [1]
+
+
 def test_why_of_held_paths_names_how_to_give_them_back(person: Person) -> None:
     person.ok("hold", "web", "--for", "2h")
     lines = person.ok("why", "1").lines

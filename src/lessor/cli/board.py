@@ -117,7 +117,7 @@ def read_board(invocation: Invocation) -> Board:
         now_ms=now,
         running=running,
         halts={lease: halt for lease, halt in halts.items() if halt is not None},
-        holds=[lease for lease in leases if lease.task in ad_hoc],
+        holds=[lease for lease in leases if lease.task in ad_hoc and lease.live],
         waits=[(task, why) for task, why in whys if why.cause is not Cause.READY],
         ready=[task for task, why in whys if why.cause is Cause.READY],
         queued=len(queued),
