@@ -75,6 +75,22 @@ def test_an_unknown_command_is_refused_with_the_nearest_name(person: Person) -> 
     assert "Did you mean `lessor show`?" in refused.err
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("init", "lessor"), ("resume", "lessor queue resume"), ("pause", "lessor queue pause")],
+)
+def test_a_command_of_other_programs_is_refused_with_the_one_that_does_it(
+    person: Person, typed: str, meant: str
+) -> None:
+    assert f"Did you mean `{meant}`?" in person.run(typed).err
+
+
+@pytest.mark.parametrize("typed", ["delete", "remove", "kill", "undo"])
+def test_a_command_that_only_looks_alike_is_not_proposed(person: Person, typed: str) -> None:
+    refused = person.run(typed)
+    assert (refused.code, "Did you mean" in refused.err) == (2, False)
+
+
 def test_an_unknown_command_that_is_near_none_is_told_once_where_they_are(person: Person) -> None:
     refused = person.run("qqqqq")
     assert refused.err.splitlines() == [

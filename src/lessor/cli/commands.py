@@ -111,6 +111,21 @@ COMMANDS: Mapping[str, Entry] = MappingProxyType(
     }
 )
 
+_TYPING_ERROR = 0.7
+"""How alike a name has to be to be proposed: of a mistyped one, not of another (`delete`, `release`)."""
+
+_ELSEWHERE: Mapping[str, str] = MappingProxyType(
+    {
+        "init": "lessor",
+        "status": "lessor",
+        "ls": "lessor list",
+        "merge": "lessor land",
+        "pause": "lessor queue pause",
+        "resume": "lessor queue resume",
+    }
+)
+"""What other programs call a command, and what it is here."""
+
 
 class Commands(click.Group):
     """The group at the root."""
@@ -138,8 +153,9 @@ class Commands(click.Group):
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             import difflib
 
-            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
-            hint = f" Did you mean `lessor {near[0]}`?" if near else ""
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1, cutoff=_TYPING_ERROR)
+            meant = f"lessor {near[0]}" if near else _ELSEWHERE.get(args[0])
+            hint = f" Did you mean `{meant}`?" if meant else ""
             raise click.UsageError(f"There is no command {args[0]!r}.{hint}", ctx)
         return super().resolve_command(ctx, args)
 
