@@ -75,17 +75,20 @@ def test_a_run_tells_what_its_tasks_came_to_when_it_ends(
     person.add("First", "--scope", "docs")
     person.add("Second", "--scope", "services/tax")
     person.add("Third", "--scope", "web", "--max-attempts", "1")
+    person.add("Fourth", "--scope", "lib")
     land = shlex.join(person.command("land", "1", "--repo", shop))
+    cancel = shlex.join(person.command("cancel", "4", "--repo", shop))
     works = agent(
         tmp_path,
         f"""case "$2" in
         *First*) mkdir -p docs && echo one > docs/new.md ;;
         *Second*) {land} >&2 && echo two > services/tax/new.py ;;
+        *Fourth*) {cancel} >&2; sleep 60 ;;
         *) exit 3 ;;
         esac""",
     )
     said = person.run("run", "--", works, "agent", "{prompt}")
-    assert "1 unverified · 1 landed · 1 needs you" in said.lines
+    assert "1 unverified · 1 landed · 1 needs you · 1 cancelled" in said.lines
     assert person.ok().lines[0].endswith(" · 1 needs you · 1 to land")
 
 

@@ -233,7 +233,7 @@ def _summary(invocation: Invocation, numbers: Sequence[int], workers: int) -> li
     if not tasks:
         return _nothing(invocation)
     counts = Counter(map(_came_to, tasks))
-    words = [*_STAGES, "needs you", "not done"]
+    words = [*_STAGES, "needs you", "cancelled", "not done"]
     parts = [
         f"{n} {'need you' if word == 'needs you' and n > 1 else word}"
         for word in words
@@ -249,7 +249,9 @@ def _came_to(task: Task) -> str:
     """What became of a task meanwhile, in the page's words."""
     if task.state is TaskState.SUCCEEDED:
         return "done" if task.stage is Stage.NONE else task.stage
-    return "needs you" if task.state in FOR_A_PERSON else "not done"
+    if task.state in FOR_A_PERSON:
+        return "needs you"
+    return "cancelled" if task.state is TaskState.CANCELLED else "not done"
 
 
 def _nothing(invocation: Invocation) -> list[Line]:
