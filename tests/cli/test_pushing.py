@@ -194,6 +194,25 @@ def test_without_the_remote_nothing_is_claimed_or_held(
     assert person.claim()["title"] == "a"
 
 
+@pytest.mark.parametrize(
+    "args",
+    [["claim"], ["acquire", "--scope", "web"], ["hold", "services"]],
+    ids=lambda args: args[0],
+)
+def test_a_claim_that_gave_its_lease_back_says_that_a_repeat_needs_an_id_of_its_own(
+    person: Person, shop: Path, origin: Path, args: list[str]
+) -> None:
+    person.ok("repo", "fence", "hub")
+    person.add("a")
+    away = origin.rename(origin.with_name("away.git"))
+    said = person.run(*args, "--request-id", "mine", "-o", "json")
+    assert said.code == 75
+    assert "new --request-id: what mine was granted was given back" in said.problem["nextStep"]
+    assert "--request-id" not in person.run(*args).err
+    away.rename(origin)
+    assert person.run(*args, "--request-id", "mine").code == 7
+
+
 @pytest.mark.parametrize("lands", [True, False])
 def test_a_push_that_died_before_its_record_is_found_out_by_the_next_claim(
     person: Person, shop: Path, origin: Path, tmp_path: Path, *, lands: bool

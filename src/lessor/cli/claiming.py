@@ -14,7 +14,7 @@ from lessor.cli.options import command, duration_option, pass_invocation
 from lessor.cli.outlet import heard
 from lessor.cli.phrases import next_lines, title_line
 from lessor.cli.records import grant_record, lease_record, workspace_name
-from lessor.cli.requesting import request_id_option, request_of
+from lessor.cli.requesting import repeated, request_id_option, request_of
 from lessor.cli.text import Line, Piece, Tone, wrap
 from lessor.cli.times import instant
 from lessor.cli.tokens import forget_left_tokens, holding, keep_granted, keep_token
@@ -80,11 +80,12 @@ def claim(
         max_hold_ms=max_hold_ms,
     )
     forget_left_tokens(invocation)
-    grants = claim_fenced(
-        invocation,
-        lambda wait: invocation.lessor.leases.claim(request, wait_ms=wait),
-        wait_ms=wait_ms or 0,
-    )
+    with repeated(request_id):
+        grants = claim_fenced(
+            invocation,
+            lambda wait: invocation.lessor.leases.claim(request, wait_ms=wait),
+            wait_ms=wait_ms or 0,
+        )
     keep_granted(invocation, [grant.holder for grant in grants])
     with heard(grants):
         _answer_claim(invocation, grants, name)
@@ -126,14 +127,15 @@ def acquire(
         strict=True,
     )
     known_as, secret = request_of(invocation, request_id)
-    grant = acquire_fenced(
-        invocation,
-        task,
-        worker=own_worker(invocation, name),
-        ttl_ms=ttl_ms or ACQUIRE_TTL_MS,
-        request_id=known_as,
-        secret=secret,
-    )
+    with repeated(request_id):
+        grant = acquire_fenced(
+            invocation,
+            task,
+            worker=own_worker(invocation, name),
+            ttl_ms=ttl_ms or ACQUIRE_TTL_MS,
+            request_id=known_as,
+            secret=secret,
+        )
     keep_granted(invocation, [grant.holder])
     record = grant_record(grant, repo=standing.key or None, agent=name)
     with heard([grant]):

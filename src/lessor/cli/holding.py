@@ -17,7 +17,7 @@ from lessor.cli.options import command, duration_option, pass_invocation
 from lessor.cli.outlet import heard
 from lessor.cli.phrases import next_lines
 from lessor.cli.records import grant_record
-from lessor.cli.requesting import request_id_option, request_of
+from lessor.cli.requesting import repeated, request_id_option, request_of
 from lessor.cli.text import Line, Piece, Tone, shown
 from lessor.cli.times import clock_time, lapse
 from lessor.cli.tokens import forget_left_tokens, forget_token, holding, keep_granted, token_path
@@ -49,15 +49,16 @@ def hold(
         progress=False,
     )
     known_as, secret = request_of(invocation, request_id)
-    grant = acquire_fenced(
-        invocation,
-        task,
-        worker=own_worker(invocation, invocation.person),
-        ttl_ms=for_ms,
-        max_hold_ms=for_ms,
-        request_id=known_as,
-        secret=secret,
-    )
+    with repeated(request_id):
+        grant = acquire_fenced(
+            invocation,
+            task,
+            worker=own_worker(invocation, invocation.person),
+            ttl_ms=for_ms,
+            max_hold_ms=for_ms,
+            request_id=known_as,
+            secret=secret,
+        )
     keep_granted(invocation, [grant.holder])
     record = grant_record(grant, repo=standing.key or None, agent=invocation.person)
     with heard([grant]):

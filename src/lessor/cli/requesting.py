@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import click
 
 from lessor.cli.invocation import Invocation
-from lessor.errors import HostError
+from lessor.errors import HostError, LessorError
 from lessor.ids import new_request_id, new_token
 
 KEY = "request-key"
@@ -38,6 +39,22 @@ def request_of(invocation: Invocation, request_id: str) -> tuple[str, str]:
         return new_request_id(), new_token()
     key = _key(invocation.settings.state_dir / KEY)
     return request_id, hmac.new(key, request_id.encode(), hashlib.sha256).hexdigest()
+
+
+@contextmanager
+def repeated(request_id: str) -> Iterator[None]:
+    """Where a claim with an id of the person's gave its leases back: say what to send instead."""
+    try:
+        yield
+    except LessorError as refused:
+        from lessor.publish.claiming import GIVEN_BACK
+
+        if request_id and GIVEN_BACK in refused.facts:
+            refused.next_step = (
+                f"{refused.next_step} Claim with a new --request-id: "
+                f"what {request_id} was granted was given back."
+            )
+        raise
 
 
 def _key(path: Path) -> bytes:

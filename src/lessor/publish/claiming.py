@@ -26,6 +26,10 @@ LOOK_MS = 2_000
 """How often a claim that waits asks what became of the pushes of dead holders."""
 
 
+GIVEN_BACK = "given_back"
+"""The fact in a refusal whose request was granted leases and gave them back: a repeat gets none."""
+
+
 def claim_ready(
     lessor: Lessor,
     cwd: Path | None,
@@ -104,8 +108,10 @@ def _fence(
     except GitError as refused:
         if unfenced and isinstance(refused, RemoteUnreachableError):
             return
-        if not tried:
-            _give_back(lessor, grants, refused.message, ready=ready, give_back=give_back)
+        if not tried and _give_back(
+            lessor, grants, refused.message, ready=ready, give_back=give_back
+        ):
+            refused.facts = {**refused.facts, GIVEN_BACK: True}
         remote = shlex.quote(str(refused.facts.get("remote", "REMOTE")))
         refused.next_step = (
             f"{refused.next_step} To work without it meanwhile: lessor repo fence {remote} --unfenced."
@@ -115,11 +121,12 @@ def _fence(
         raise
     except TransitionRefusedError:
         raise  # the same request's other process makes them ready, and hands them on
-    except (LessorError, KeyboardInterrupt):
+    except (LessorError, KeyboardInterrupt) as stopped:
         # Nobody hears of these leases; of Ctrl-C the note said that it stops this.
         why = "the claim was stopped before its lease was ready"
-        if not tried:
-            _give_back(lessor, grants, why, ready=ready, give_back=give_back)
+        back = not tried and _give_back(lessor, grants, why, ready=ready, give_back=give_back)
+        if back and isinstance(stopped, LessorError):
+            stopped.facts = {**stopped.facts, GIVEN_BACK: True}
         raise
 
 
@@ -139,18 +146,20 @@ def _give_back(
     *,
     ready: AbstractSet[str],
     give_back: Callable[[Grant, str], object],
-) -> None:
-    """Give back what nobody gets; where a repeat of the request made one ready, it hands on all.
+) -> bool:
+    """Give back what nobody gets, if that is so; where a repeat of the request made one ready, it hands on all.
 
     Args:
         ready: the leases that this process made ready.
     """
     with suppress(LessorError):
         if any(_is_open(lessor, grant.lease) for grant in grants if grant.lease not in ready):
-            return
+            return False
         for grant in grants:
             with suppress(LessorError):
                 give_back(grant, why)
+        return True
+    return False
 
 
 def _is_open(lessor: Lessor, lease: str) -> bool:
