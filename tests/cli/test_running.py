@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
+import subprocess
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,6 +54,38 @@ def test_do_names_its_task_once_and_tells_what_happens_in_words(
     *_, ending, steps = said.lines
     assert re.fullmatch("unverified  ai/1-tax-a-new-rate  \\+1 \u22120 in 1 file  \\d+ s", ending)
     assert steps == "next  lessor diff 1     lessor land 1     lessor show 1"
+
+
+def test_a_run_whose_worktree_takes_long_says_what_it_waits_for(
+    person: Person, shop: Path, tmp_path: Path
+) -> None:
+    trusting(shop)
+    go_on = tmp_path / "go-on"
+    slow = tmp_path / "bin" / "git"
+    slow.parent.mkdir()
+    slow.write_text(
+        "#!/bin/sh\n"
+        f'case " $* " in *" worktree add "*) until test -e {go_on}; do sleep 0.1; done;; esac\n'
+        f'exec {shutil.which("git")} "$@"\n'
+    )
+    slow.chmod(0o755)
+    running = subprocess.Popen(
+        person.command("do", "Tax: a new rate", "--", agent(tmp_path, "echo five > README")),
+        cwd=shop,
+        env=person.environment() | {"PATH": f"{slow.parent}:{os.environ['PATH']}"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert running.stderr is not None
+    watchdog = threading.Timer(60, go_on.touch)
+    watchdog.start()
+    told = running.stderr.readline()
+    watchdog.cancel()
+    go_on.touch()
+    running.communicate(timeout=60)
+    assert told == "  note  git worktree takes long; it may go on for 14 m 55 s.\n"
+    assert running.returncode == 0
 
 
 def test_what_a_person_has_to_act_on_is_told_in_full(

@@ -154,10 +154,11 @@ class Invocation:
 
     def tell_of_slow_git(self, verb: str, left_s: float) -> None:
         """Say at the terminal what is waited for."""
-        if self.for_people:
-            left = lapse(round(left_s * 1000))
-            told = f"git {verb} takes long; it may go on for {left}. Ctrl-C stops it."
-            self.note(told)
+        self.note(f"{_takes_long(verb, left_s)} Ctrl-C stops it.")
+
+    def tell_of_runs_slow_git(self, verb: str, left_s: float) -> None:
+        """The same in a run, where Ctrl-C lets it finish."""
+        self.note(_takes_long(verb, left_s))
 
     def note(self, told: str) -> None:
         """Say something beside the answer, to people alone."""
@@ -183,6 +184,10 @@ class Invocation:
         """Give up the store's connection, if it was opened."""
         if "lessor" in self.__dict__:
             self.lessor.close()
+
+
+def _takes_long(verb: str, left_s: float) -> str:
+    return f"git {verb} takes long; it may go on for {lapse(round(left_s * 1000))}."
 
 
 def _missing_file(url: str) -> Path | None:

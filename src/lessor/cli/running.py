@@ -10,6 +10,7 @@ from lessor.cli.notes import LineReporter
 from lessor.cli.trusting import agree
 from lessor.errors import DeniedError, InvalidError
 from lessor.git.repository import resolve_commit
+from lessor.git.slow import told_when_slow
 from lessor.model.lease import HEARTBEAT_TERMS, terms_for
 from lessor.project import Project, project_of
 from lessor.project.manifest import MANIFEST
@@ -38,6 +39,7 @@ def run_here(invocation: Invocation, options: RunOptions) -> tuple[int, Run]:
         )
     )
     run = Run(desk, stopping)
+    told_when_slow.set(invocation.tell_of_runs_slow_git)
     with stopping.by_signals():
         code = run.run()
     return code, run

@@ -17,4 +17,4 @@ def nobody(verb: str, left_s: float) -> None:
 
 told_when_slow: ContextVar[Tell] = ContextVar("told_when_slow", default=nobody)
 """Called with a command's verb and the seconds that it may still take, in a thread of its own; set for one
-thread's commands."""
+thread's commands, and those of a run's slots."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import threading
+from contextvars import copy_context
 from dataclasses import replace
 
 from lessor.errors import AgentMissingError
@@ -58,9 +59,13 @@ class Run:
             raise desk.host_error(error) from error
         slots = [
             threading.Thread(
-                target=Slot(
-                    desk, number, tally=self.tally, baseline=baseline, stopping=self._stopping
-                ).work,
+                # Who is told of a slow git here is told of a slot's, too.
+                target=copy_context().run,
+                args=[
+                    Slot(
+                        desk, number, tally=self.tally, baseline=baseline, stopping=self._stopping
+                    ).work
+                ],
                 name=f"slot-{number}",
             )
             for number in range(1, desk.options.workers + 1)
