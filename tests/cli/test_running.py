@@ -317,6 +317,19 @@ def test_an_agent_that_fails_without_a_word_ends_no_line_with_a_colon(
     assert "failed too often: exited with 1\n" in person.ok().out
 
 
+def test_do_reads_its_prompt_as_add_does(person: Person, shop: Path, tmp_path: Path) -> None:
+    trusting(shop)
+    (shop / "ask.md").write_text("do it\nso\n")
+    works = agent(tmp_path, "echo five > new.txt")
+    person.ok("do", "One", "--prompt", "ask.md", "--", works)
+    person.ok("do", "Two", "--prompt", "-", "--", works, stdin="from a pipe")
+    told = [person.ok("show", n, "-o", "json").json["prompt"] for n in ("1", "2")]
+    assert told == ["do it\nso\n", "from a pipe"]
+    refused = person.run("do", "Three", "--prompt", "no-such-file", "--", works)
+    assert (refused.code, "can't be read" in refused.err) == (2, True)
+    assert person.run("show", "3").code == 5
+
+
 def test_a_repository_without_a_commit_is_told_to_make_one(person: Person, tmp_path: Path) -> None:
     git(tmp_path, "init", "-q", "fresh")
     refused = person.run("do", "One", "--", "true", cwd=tmp_path / "fresh")

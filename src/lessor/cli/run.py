@@ -150,7 +150,7 @@ def run(
     help="Begin with these paths; else it grows.",
 )
 @click.option("--check", metavar="CMD", help="The command that judges the result.")
-@click.option("--prompt", default="", metavar="TEXT", help="More words for the agent.")
+@click.option("--prompt", metavar="FILE|-", help="What the agent is told, beside the title.")
 @_AGENT_COMMAND
 @pass_invocation
 def do(
@@ -162,7 +162,7 @@ def do(
     anyway: bool,
     scopes: tuple[str, ...],
     check: str | None,
-    prompt: str,
+    prompt: str | None,
     agent_command: tuple[str, ...],
 ) -> int:
     """Add one task and run it in the foreground.
@@ -170,6 +170,7 @@ def do(
     Exits with 75 where it couldn't begin, as something else is in its way: it stays in the queue.
     """
     from lessor.cli.add import expand_scopes
+    from lessor.cli.files import read_text
     from lessor.cli.running import (
         ensure_trusted,
         from_here,
@@ -181,6 +182,7 @@ def do(
     from lessor.runner.run import refuse_missing_agent
 
     title = own_words(title)
+    words = "" if prompt is None else read_text(prompt, what="prompt")
     project = project_at_base(invocation, base)
     agent_command = from_here(invocation, agent_command)
     wish = options_for(
@@ -193,7 +195,7 @@ def do(
         [
             NewTask(
                 title=title,
-                prompt=prompt,
+                prompt=words,
                 queue=wish.queue,
                 repository=invocation.repository,
                 scopes=expand_scopes(invocation, project, scopes),
