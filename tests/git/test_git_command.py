@@ -255,6 +255,12 @@ def test_a_stopped_command_past_its_time_cleans_up_as_well(fake_git, main: Path,
     assert (tmp_path / "cleaned").exists()
 
 
+def test_a_git_that_was_killed_is_told_as_killed(fake_git, main: Path):
+    fake_git("kill -KILL $$")
+    with pytest.raises(GitError, match=r"git status failed: it was killed by signal 9\."):
+        run_git(["status"], cwd=main)
+
+
 def test_what_git_leaves_running_with_its_output_is_not_waited_for(
     fake_git, main: Path, tmp_path: Path
 ):

@@ -43,7 +43,7 @@ def failure(args: Sequence[str], result: GitResult) -> GitError:
     cause = next((line for line in told if line.startswith(_CAUSES)), None)
     if cause is not None and cause not in lines:
         lines[0] = cause
-    said = " ".join(line.strip() for line in lines) or f"exit code {result.code}"
+    said = " ".join(line.strip() for line in lines) or _end(result.code)
     return GitError(
         f"git {verb_of(args)} failed: {said}",
         next_step=next((step for words, step in _HELP.items() if words in complaint.lower()), ""),
@@ -52,6 +52,10 @@ def failure(args: Sequence[str], result: GitResult) -> GitError:
         said=lines,
         **({"disk": True} if any(_is_of_disk(line) for line in told) else {}),
     )
+
+
+def _end(code: int) -> str:
+    return f"it was killed by signal {-code}." if code < 0 else f"exit code {code}"
 
 
 def _is_of_disk(line: str) -> bool:
