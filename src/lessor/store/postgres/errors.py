@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import psycopg
 from psycopg import errors as pg
 
@@ -22,6 +24,11 @@ GUARD_FAILED = "LS001"
 
 LONG_WAY = "LS002"
 """Raised by lessor.require: a rule has to decide."""
+
+# Refused before there is a connection: libpq has the server's words then, and no SQLSTATE (53300).
+_NO_CONNECTION_LEFT = re.compile(
+    r"too many clients already|remaining connection slots are reserved|too many connections for \w+"
+)
 
 
 def translate(error: psycopg.Error) -> LessorError:
@@ -52,14 +59,23 @@ def translate(error: psycopg.Error) -> LessorError:
                 next_step="Give Lessor a database and a role that owns the schema `lessor`.",
             )
         case psycopg.OperationalError() | psycopg.InterfaceError():
-            return StoreUnavailableError(
-                f"The server can't be reached: {_first_line(error)}.",
-                next_step="Check --store and that the server runs. A write that was under way may have been made: the same request id finds out.",
-            )
+            return _unreachable(error)
         case _:
             return StoreError(
                 f"PostgreSQL: {_first_line(error)}.", next_step="Run `lessor doctor`."
             )
+
+
+def _unreachable(error: psycopg.Error) -> StoreUnavailableError:
+    if _NO_CONNECTION_LEFT.search(str(error)):
+        return StoreUnavailableError(
+            f"The server has no connection left for Lessor: {_first_line(error)}.",
+            next_step="Try again once others have ended, raise its max_connections, or go through a pooler.",
+        )
+    return StoreUnavailableError(
+        f"The server can't be reached: {_first_line(error)}.",
+        next_step="Check --store and that the server runs. A write that was under way may have been made: the same request id finds out.",
+    )
 
 
 def _first_line(error: psycopg.Error) -> str:
