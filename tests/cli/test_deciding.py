@@ -240,3 +240,17 @@ def test_a_refusal_tells_how_long_a_hold_lasts_in_a_unit_that_fits(person: Perso
     ):
         refused = person.run("hold", path)
         assert (refused.code, f" for about {left}." in refused.err) == (6, True)
+
+
+def test_dropping_what_ran_out_says_how_to_hold_it_again_and_speaks_of_no_branch(
+    person: Person,
+) -> None:
+    person.ok("hold", "docs", "web", "--for", "50ms")
+    while {lease["status"] for lease in person.ok("list", "--leases", "-o", "json").json} == {
+        "active"
+    }:
+        pass
+    refused = person.run("drop", "docs")
+    assert refused.code == 7
+    said = " ".join(refused.err.split())
+    assert said.endswith("It keeps nobody out any more; to go on: lessor hold docs web.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
@@ -22,7 +23,7 @@ from lessor.cli.text import Line, Piece, Tone, shown
 from lessor.cli.times import clock_time, lapse
 from lessor.cli.tokens import forget_left_tokens, forget_token, holding, keep_granted, token_path
 from lessor.cli.workers import own_worker
-from lessor.errors import DeniedError, GitError, NotFoundError
+from lessor.errors import DeniedError, GitError, LeaseLostError, NotFoundError
 from lessor.git.repository import head_commit
 from lessor.model.grant import Grant
 from lessor.model.task import AD_HOC, NewTask
@@ -74,7 +75,15 @@ def drop(invocation: Invocation, *, names: tuple[str, ...]) -> None:
     dropped = []
     for lease in dict.fromkeys(leases):
         with holding(invocation, lease) as holder:
-            ended = invocation.lessor.leases.release(holder, reason="dropped")
+            try:
+                ended = invocation.lessor.leases.release(holder, reason="dropped")
+            except LeaseLostError as error:
+                over = invocation.lessor.leases.lease(lease)
+                if invocation.lessor.tasks.task(over.task).queue == AD_HOC:
+                    # There is no work and no branch: its paths are all that it was.
+                    again = shlex.join(["lessor", "hold", *over.paths])
+                    error.next_step = f"It keeps nobody out any more; to go on: {again}."
+                raise
             forget_token(invocation, lease)
             dropped.append({"leaseId": lease, "taskId": ended.task, "state": ended.state})
     close_fences(invocation)
