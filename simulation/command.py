@@ -20,6 +20,7 @@ from simulation.plan import FAULTS, Plan, draw_plan
 from simulation.running import Outcome
 from simulation.seeds import outcomes
 from simulation.shrinking import shrink as shrunk
+from simulation.world import RULES
 
 ROOT = Path(__file__).parent.parent
 PROGRESS_MS = 5_000
@@ -61,6 +62,7 @@ class Total:
 @click.option(
     "--fenced/--unfenced", default=None, help="Repositories fenced at the remote, or not."
 )
+@click.option("--unjudged", help="Look for everything but these invariants, with commas.")
 @click.option("--shrink/--no-shrink", default=True, help="Look for the smallest run that fails.")
 @click.option("--history", is_flag=True, help="Print the whole history of the run.")
 @click.option("-o", "--output", type=click.Choice(("text", "json")), default="text")
@@ -110,7 +112,16 @@ def _changed(plan: Plan, changes: dict[str, object]) -> Plan:
         named = _named(faults)
         plan = replace(plan, rates={k: v for k, v in plan.rates.items() if k in named})
     given = {k: v for k, v in changes.items() if k != "faults" and v is not None}
+    if isinstance(unjudged := given.get("unjudged"), str):
+        given["unjudged"] = _invariants(unjudged)
     return replace(plan, **given)  # type: ignore[arg-type]
+
+
+def _invariants(names: str) -> tuple[str, ...]:
+    known = {rule.__name__ for rule in RULES}
+    if unknown := set(names.split(",")) - known:
+        raise click.UsageError(f"There are no invariants {', '.join(sorted(unknown))}.")
+    return tuple(names.split(","))
 
 
 def _named(faults: str) -> set[str]:
@@ -161,6 +172,8 @@ def _repeat(plan: Plan) -> str:
         words.append("--files" if plan.files else "--memory")
     if plan.fenced != own.fenced:
         words.append("--fenced" if plan.fenced else "--unfenced")
+    if plan.unjudged:
+        words += ["--unjudged", ",".join(plan.unjudged)]
     return " ".join(words)
 
 

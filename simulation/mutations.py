@@ -63,6 +63,15 @@ _PROOF = r"AND l\.worker_id = :worker_id AND l\.token_hash = :token_hash"
 _ALONE = r"AND l\.version = :version AND l\.ended_ms IS NULL"
 _ENDS = ("only_the_live_holder_ends_it_as_done", "what_ended_stays_ended")
 
+# A holder's proof without its deadline: whoever ran out goes on until somebody ends the lease.
+_ENDED_ALONE = (
+    "{indent}from lessor.service.proof import guard\n"
+    "{indent}from lessor.service.rows import LockedRow, pack\n"
+    '{indent}row = LockedRow._make(tx.rows("lock_leases", rows=pack([guard({naming}, holder)]))[0])\n'
+    "{indent}if row.ended_ms is not None or not row.mine:\n"
+    "{indent}    lock_holder(tx, {naming}, holder)\n"
+)
+
 MUTATIONS: Sequence[Mutation] = (
     Mutation(
         name="a completion after the deadline is taken",
@@ -677,6 +686,116 @@ MUTATIONS: Sequence[Mutation] = (
         name="a push goes backward",
         edits=[("publish/pushing.py", r"    _refuse_backward\(errand, old\)\n", "")],
         caught_by=["branches_keep_their_commits"],
+    ),
+    Mutation(
+        name="a widening asks whether the lease has ended, and for no deadline",
+        edits=[
+            (
+                "service/scopes.py",
+                r"    row = lock_holder\(tx, naming, holder\)\n    wanted, covered",
+                _ENDED_ALONE.format(naming="naming", indent="    ") + "    wanted, covered",
+            )
+        ],
+        caught_by=["only_the_live_holder_widens"],
+    ),
+    Mutation(
+        name="a push asks whether the lease has ended, and for no deadline",
+        edits=[
+            (
+                "service/intents.py",
+                r"            row = lock_holder\(tx, self\._naming, holder\)\n            if row",
+                _ENDED_ALONE.format(naming="self._naming", indent=12 * " ") + 12 * " " + "if row",
+            )
+        ],
+        caught_by=["only_the_live_holder_announces"],
+    ),
+    Mutation(
+        name="what became of a push is recorded again",
+        edits=[
+            (
+                "service/intents.py",
+                r"            if found\.settled_ms is not None:\n                return\n",
+                "",
+            ),
+            (PUBLISHING, r"WHERE id = :intent_id AND settled_ms IS NULL", "WHERE id = :intent_id"),
+            trigger("intent_settles_once"),
+        ],
+        caught_by=["a_push_is_settled_once_and_by_the_right_one"],
+        needs=["crash_in_doubt"],
+    ),
+    Mutation(
+        name="a lease without paths takes no fence of its own",
+        edits=[
+            (
+                OWN,
+                r"c\.id, p\.fence \+ 1, max",
+                "c.id, p.fence + EXISTS (SELECT 1 FROM task_scope AS o WHERE o.task_id = c.id), max",
+            ),
+            index("lease_one_grant_per_fence"),
+        ],
+        caught_by=["fences_only_grow"],
+    ),
+    Mutation(
+        name="the paths of a widening carry no fence of its own",
+        edits=[
+            (
+                SCOPES,
+                r"(value ->> 'mode', value ->> 'pattern', value -> 'ancestors',) :fence\n",
+                r"\1 1\n",
+            )
+        ],
+        caught_by=["later_overlap_has_the_larger_fence"],
+    ),
+    Mutation(
+        name="a drained lease is written to once more",
+        edits=[
+            (
+                CLAIMING,
+                r"UPDATE lease SET drained = 1 WHERE id IN \(SELECT lease_id FROM picked",
+                (
+                    "UPDATE lease SET drained = 1, end_digest = coalesce(end_digest, '') || ' ' "
+                    "WHERE id IN (SELECT lease_id FROM picked"
+                ),
+            )
+        ],
+        caught_by=["what_ended_stays_ended"],
+    ),
+    Mutation(
+        name="what overlaps is left to the database",
+        edits=[
+            (
+                CLAIMING,
+                r"AND w\.key > ts\.key AND w\.key < ts\.key_end",
+                "AND w.key > CASE WHEN w.reserved_rank IS NULL THEN ts.key_end ELSE ts.key END AND w.key < ts.key_end",
+            )
+        ],
+        caught_by=["no_constraint_is_reached"],
+    ),
+    Mutation(
+        name="a decision is told as if nothing had moved",
+        edits=[
+            (
+                "service/deciding.py",
+                r"state=states\[row\.task_id\]\) for row in rows",
+                "state=TaskState(row.status or states[row.task_id])) for row in rows",
+            )
+        ],
+        caught_by=["what_is_told_as_decided_is_on_record"],
+    ),
+    Mutation(
+        name="a refusal is noted on the worker",
+        edits=[
+            (
+                "service/proof.py",
+                r"    except HolderLostError as lost:\n",
+                (
+                    "    except HolderLostError as lost:\n"
+                    "        more = 'UPDATE worker SET registered_ms = registered_ms + 1'\n"
+                    "        store.write(lambda tx: list(tx._execute(more)))\n"
+                ),
+            )
+        ],
+        caught_by=["a_refused_write_changes_nothing"],
     ),
 )
 

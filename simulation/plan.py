@@ -63,6 +63,7 @@ class Plan:
         files: each process opens the store's file by itself; else they share one in memory.
         fenced: whether the repositories are fenced at the remote.
         rates: how often each fault happens where it could; a kind that is missing never does.
+        unjudged: invariants that nobody looks at.
     """
 
     seed: int
@@ -75,6 +76,7 @@ class Plan:
     fenced: bool
     unlanded: str
     rates: Mapping[str, float]
+    unjudged: tuple[str, ...] = ()
 
     def chance(self, name: str) -> Chance:
         """A stream of its own for each purpose: what one draws doesn't move the others."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,6 +30,8 @@ from simulation.write_rules import WRITE_RULES
 T = TypeVar("T")
 RESYNC_EVERY = 400
 MOST_TOLD = 4
+RULES = (*GRANT_RULES, *WRITE_RULES, *ANSWER_RULES, *LANDED_RULES, *SETTLED_RULES)
+"""Every invariant that is judged as something happens; the others are of the end."""
 SHARED_MEMORY = Path("/dev/shm")
 
 
@@ -175,9 +177,9 @@ class World:
             changes=changes,
             slept=_slept(changes),
         )
-        judge(GRANT_RULES, commit)
-        judge(WRITE_RULES, commit)
-        judge(SETTLED_RULES, Settled(commit=commit, remote=self.remote))
+        self._judge(GRANT_RULES, commit)
+        self._judge(WRITE_RULES, commit)
+        self._judge(SETTLED_RULES, Settled(commit=commit, remote=self.remote))
 
     def told(self, doing: Doing, value: Any, code: str, *, now: int) -> None:
         """Judge what a process was told, by the clock as its own connection reads it."""
@@ -192,16 +194,19 @@ class World:
             now=now,
             at_ms=self.clock.boottime_ms(),
         )
-        judge(ANSWER_RULES, answer)
+        self._judge(ANSWER_RULES, answer)
         self.record(f"{doing.kind}: {code or self._describe(value)}")
 
     def taken(self, push: Taken) -> None:
         """Judge a push that the remote took."""
         self.counts["pushes"] += 1
-        judge(
+        self._judge(
             LANDED_RULES,
             Landed(tables=self.tables, naming=self.naming, remote=self.remote, push=push),
         )
+
+    def _judge(self, rules: Sequence[Callable[[Any], Iterator[str]]], case: Any) -> None:
+        judge(rules, case, unjudged=self.plan.unjudged)
 
     def _follow(self, store: SqliteStore) -> None:
         self.tables.follow(store._db)
