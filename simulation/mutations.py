@@ -65,11 +65,11 @@ _ENDS = ("only_the_live_holder_ends_it_as_done", "what_ended_stays_ended")
 
 # A holder's proof without its deadline: whoever ran out goes on until somebody ends the lease.
 _ENDED_ALONE = (
-    "{indent}from lessor.service.proof import guard\n"
+    "{indent}from lessor.service.proof import HolderLostError, guard\n"
     "{indent}from lessor.service.rows import LockedRow, pack\n"
     '{indent}row = LockedRow._make(tx.rows("lock_leases", rows=pack([guard({naming}, holder)]))[0])\n'
     "{indent}if row.ended_ms is not None or not row.mine:\n"
-    "{indent}    lock_holder(tx, {naming}, holder)\n"
+    "{indent}    raise HolderLostError(row)\n"
 )
 
 MUTATIONS: Sequence[Mutation] = (
@@ -703,7 +703,7 @@ MUTATIONS: Sequence[Mutation] = (
         edits=[
             (
                 "service/intents.py",
-                r"            row = lock_holder\(tx, self\._naming, holder\)\n            if row",
+                r"            row = lock_pusher\(tx, self\._naming, holder\)\n            if row",
                 _ENDED_ALONE.format(naming="self._naming", indent=12 * " ") + 12 * " " + "if row",
             )
         ],
