@@ -46,6 +46,7 @@ REFUSALS: dict[str, frozenset[str]] = {
         "tasks.overdue": "invalid not_found",
         "tasks.counts": "not_found",
         "tasks.needs": "not_found",
+        "tasks.taken": "not_found",
         "tasks.why": "not_found",
         "tasks.history": "invalid not_found",
         "tasks.amend": f"invalid scope_invalid branch_invalid cycle not_found transition_refused {_REPEATABLE}",

@@ -221,6 +221,7 @@ cases(
         "tasks.overdue": lambda y: y.lessor.tasks.overdue(repository="repo_x"),
         "tasks.counts": lambda y: y.lessor.tasks.counts(repository="repo_x"),
         "tasks.needs": lambda y: y.lessor.tasks.needs("task_x"),
+        "tasks.taken": lambda y: y.lessor.tasks.taken("task_x"),
         "tasks.why": lambda y: y.lessor.tasks.why(y.lessor.naming.task(99)),
         "tasks.history": lambda y: y.lessor.tasks.history(y.lessor.naming.task(99)),
         "tasks.amend": lambda y: y.lessor.tasks.amend("task_x", y.asked()),
