@@ -86,10 +86,31 @@ REFUSALS: dict[str, frozenset[str]] = {
         "salvages.of_task": "not_found",
         "salvages.of_repository": "invalid not_found",
         "salvages.drop": "invalid not_found",
+        "landings.results": "invalid not_found",
+        "landings.all_results": "invalid not_found",
+        "landings.blocking": "not_found",
+        "landings.over": "invalid scope_invalid not_found",
+        "landings.landed": "invalid not_found",
+        "landings.discarded": "invalid not_found",
+        "landings.refused": "invalid not_found",
+        "intents.announce": "invalid not_found lease_lost transition_refused",
+        "intents.settle": "invalid not_found lease_lost",
+        "intents.recover": "invalid not_found transition_refused",
+        "intents.unsettled": "invalid not_found",
+        "intents.of_task": "not_found",
+        "intents.shown": "invalid",
+        "fences.announce": "invalid not_found lease_lost",
+        "fences.opened": "invalid not_found lease_lost transition_refused",
+        "fences.at": "invalid not_found",
+        "fences.unclosed": "invalid not_found",
+        "fences.closed": "invalid not_found",
     }.items()
 }
 
-GROUPS = ("registry", "tasks", "leases", "workspaces", "salvages")
+GROUPS = (
+    *("registry", "tasks", "leases", "workspaces", "salvages", "landings"),
+    *("intents", "fences"),
+)
 
 
 class UndeclaredRefusalError(AssertionError):

@@ -16,6 +16,7 @@ from declared import GROUPS, REFUSALS, page
 from lessor.errors import LeaseLostError, LessorError
 from lessor.ids import new_token
 from lessor.model.grant import Failure, Grant, Reach, Result
+from lessor.model.intent import Outcome, Publish
 from lessor.model.shadow import Unlanded
 from lessor.model.task import NewTask
 from lessor.model.worker import NewWorker
@@ -100,9 +101,47 @@ def gone(yard: Yard) -> Workspace:
     return yard.lessor.workspaces.get(made.id)
 
 
+PUSH = Publish(remote="origin", ref="refs/heads/ai/1-x", old=None, new="a" * 40)
+
+
+def pushed(yard: Yard, grant: Grant | None = None) -> int:
+    """A push that is announced."""
+    holder = (grant or yard.running("src")).holder
+    return yard.lessor.intents.announce(holder, PUSH, secret="sesame")
+
+
+def push_in_doubt(yard: Yard) -> object:
+    """The same lease announces another push before the first one is settled."""
+    grant = yard.running("src")
+    pushed(yard, grant)
+    return pushed(yard, grant)
+
+
 cases(
     "invalid",
     {
+        "landings.results": lambda y: y.lessor.landings.results(most=-1),
+        "landings.all_results": lambda y: list(y.lessor.landings.all_results(page=0)),
+        "landings.over": lambda y: y.lessor.landings.over(NUL, repository=y.repository.id),
+        "landings.landed": lambda y: y.lessor.landings.landed(done(y), commit="", target="main"),
+        "landings.discarded": lambda y: y.lessor.landings.discarded(done(y), reason=NUL),
+        "landings.refused": lambda y: y.lessor.landings.refused(done(y), trouble=""),
+        "intents.announce": lambda y: y.lessor.intents.announce(
+            y.running("src").holder, replace(PUSH, ref=""), secret="sesame"
+        ),
+        "intents.settle": lambda y: y.lessor.intents.settle(y.running("src").holder, 1, "gone"),
+        "intents.recover": lambda y: y.lessor.intents.recover(1, "gone", response=""),
+        "intents.unsettled": lambda y: y.lessor.intents.unsettled(y.repository.id, after=-1),
+        "intents.shown": lambda y: y.lessor.intents.shown(2**70, "sesame"),
+        "fences.announce": lambda y: y.lessor.fences.announce(
+            y.running("src").holder, remote="", oid="a"
+        ),
+        "fences.opened": lambda y: y.lessor.fences.opened(
+            y.running("src").holder, remote="origin", oid=NUL
+        ),
+        "fences.at": lambda y: y.lessor.fences.at(y.running("src").lease, NUL),
+        "fences.unclosed": lambda y: y.lessor.fences.unclosed(y.repository.id, remote=NUL),
+        "fences.closed": lambda y: y.lessor.fences.closed([y.running("src").lease], remote=NUL),
         "workspaces.reserve": lambda y: reserve(y, y.running(), path=""),
         "workspaces.adopt": lambda y: y.lessor.workspaces.adopt(y.running().holder, 0),
         "workspaces.move": lambda y: y.lessor.workspaces.move(
@@ -220,6 +259,31 @@ cases(
         "tasks.ready": lambda y: y.lessor.tasks.ready(repository="repo_x"),
         "tasks.overdue": lambda y: y.lessor.tasks.overdue(repository="repo_x"),
         "tasks.counts": lambda y: y.lessor.tasks.counts(repository="repo_x"),
+        "landings.results": lambda y: y.lessor.landings.results(task="task_x"),
+        "landings.all_results": lambda y: list(y.lessor.landings.all_results(repository="repo_x")),
+        "landings.blocking": lambda y: y.lessor.landings.blocking(repository="repo_x"),
+        "landings.over": lambda y: y.lessor.landings.over("src", repository="repo_x"),
+        "landings.landed": lambda y: y.lessor.landings.landed(done(y), commit="a", target="main"),
+        "landings.discarded": lambda y: y.lessor.landings.discarded(done(y)),
+        "landings.refused": lambda y: y.lessor.landings.refused(done(y), trouble="it conflicts"),
+        "intents.announce": lambda y: y.lessor.intents.announce(
+            zombie(y.running("src").holder, task="task_x"), PUSH, secret="sesame"
+        ),
+        "intents.settle": lambda y: y.lessor.intents.settle(
+            y.running("src").holder, 9, Outcome.DONE
+        ),
+        "intents.recover": lambda y: y.lessor.intents.recover(9, Outcome.DONE, response=""),
+        "intents.unsettled": lambda y: y.lessor.intents.unsettled("repo_x"),
+        "intents.of_task": lambda y: y.lessor.intents.of_task("task_x"),
+        "fences.announce": lambda y: y.lessor.fences.announce(
+            zombie(y.running("src").holder, worker="worker_x"), remote="origin", oid="a"
+        ),
+        "fences.opened": lambda y: y.lessor.fences.opened(
+            zombie(y.running("src").holder, worker="worker_x"), remote="origin", oid="a"
+        ),
+        "fences.at": lambda y: y.lessor.fences.at("lease_x", "origin"),
+        "fences.unclosed": lambda y: y.lessor.fences.unclosed("repo_x"),
+        "fences.closed": lambda y: y.lessor.fences.closed(["lease_x"], remote="origin"),
         "tasks.needs": lambda y: y.lessor.tasks.needs("task_x"),
         "tasks.taken": lambda y: y.lessor.tasks.taken("task_x"),
         "tasks.why": lambda y: y.lessor.tasks.why(y.lessor.naming.task(99)),
@@ -283,6 +347,14 @@ cases(
 cases(
     "lease_lost",
     {
+        "intents.announce": lambda y: y.lessor.intents.announce(
+            lost(y).holder, PUSH, secret="sesame"
+        ),
+        "intents.settle": lambda y: y.lessor.intents.settle(lost(y).holder, 1, Outcome.DONE),
+        "fences.announce": lambda y: y.lessor.fences.announce(
+            lost(y).holder, remote="origin", oid="a"
+        ),
+        "fences.opened": lambda y: y.lessor.fences.opened(lost(y).holder, remote="origin", oid="a"),
         "workspaces.reserve": lambda y: reserve(y, lost(y)),
         "workspaces.adopt": lambda y: y.lessor.workspaces.adopt(lost(y).holder, 1),
         "leases.renew": lambda y: y.lessor.leases.renew([lost(y).holder])[0],
@@ -310,6 +382,7 @@ cases(
 cases(
     "scope_invalid",
     {
+        "landings.over": lambda y: y.lessor.landings.over("../up", repository=y.repository.id),
         "tasks.submit": lambda y: y.add(scopes=("..",)),
         "tasks.submit_within": lambda y: within(y, y.asked(scopes=("/",))),
         "tasks.amend": lambda y: y.lessor.tasks.amend(y.add().task, y.asked(scopes=("a\\b",))),
@@ -427,6 +500,11 @@ def _key_is_running(yard: Yard) -> object:
 cases(
     "transition_refused",
     {
+        "intents.announce": push_in_doubt,
+        "intents.recover": lambda y: y.lessor.intents.recover(pushed(y), Outcome.DONE, response=""),
+        "fences.opened": lambda y: y.lessor.fences.opened(
+            y.running("src").holder, remote="origin", oid="a"
+        ),
         "workspaces.move": lambda y: y.lessor.workspaces.move(gone(y), WorkspaceState.DIRTY),
         "tasks.amend": lambda y: y.lessor.tasks.amend(done(y), y.asked()),
         "tasks.cancel": lambda y: y.lessor.tasks.cancel([done(y)]),

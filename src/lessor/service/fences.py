@@ -63,8 +63,7 @@ class Fences:
             LeaseLostError: the caller isn't the live holder.
             InvalidError: its task has no repository.
         """
-        check_text(remote, "remote", longest=LONGEST_TEXT, empty=False)
-        check_text(oid, "object id", longest=LONGEST_NAME, empty=False)
+        _check(remote, oid)
 
         def rule(tx: Transaction) -> FenceRef:
             row = lock_pusher(tx, self._naming, holder)
@@ -86,6 +85,7 @@ class Fences:
             LeaseLostError: the caller isn't the live holder: what it made stays behind.
             TransitionRefusedError: another process of the holder has announced it since.
         """
+        _check(remote, oid)
 
         def rule(tx: Transaction) -> FenceRef:
             row = lock_holder(tx, self._naming, holder)
@@ -112,6 +112,7 @@ class Fences:
 
     def at(self, lease: str, remote: str) -> FenceRef | None:
         """A lease's reference at a remote; None where none was ever announced."""
+        check_text(remote, "remote", longest=LONGEST_TEXT, empty=False)
         rows = self._store.read("fence_ref", lease_id=self._naming.lease_row(lease), remote=remote)
         return self._record(FenceRefRow._make(rows[0])) if rows else None
 
@@ -121,6 +122,7 @@ class Fences:
         Args:
             remote: only what this one has; else all of them.
         """
+        check_text(remote, "remote", longest=LONGEST_TEXT)
         rows = self._store.read(
             "unclosed_fence_refs",
             repository_id=self._naming.repository_row(repository),
@@ -131,6 +133,7 @@ class Fences:
 
     def closed(self, leases: Sequence[str], *, remote: str) -> None:
         """Record that a remote has these references no more; of leases that haven't ended, nothing."""
+        check_text(remote, "remote", longest=LONGEST_TEXT, empty=False)
         rows = [self._naming.lease_row(lease) for lease in leases]
         if rows:
             self._store.once("close_fence_refs", leases=pack(rows), remote=remote)
@@ -142,3 +145,8 @@ class Fences:
             oid=row.oid,
             state=FenceState(row.state),
         )
+
+
+def _check(remote: str, oid: str) -> None:
+    check_text(remote, "remote", longest=LONGEST_TEXT, empty=False)
+    check_text(oid, "object id", longest=LONGEST_NAME, empty=False)

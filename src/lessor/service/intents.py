@@ -110,6 +110,9 @@ class Intents:
             LeaseLostError: the caller isn't the live holder; whoever recovers the push settles it.
             NotFoundError: this lease has announced no such push.
         """
+        _check_outcome(outcome)
+        if fence is not None:
+            check_text(fence, "fence", longest=LONGEST_TEXT, empty=False)
 
         def rule(tx: Transaction) -> None:
             row = lock_holder(tx, self._naming, holder)
@@ -139,6 +142,7 @@ class Intents:
             NotFoundError: there is no such push.
             TransitionRefusedError: its lease hasn't ended: its holder settles it.
         """
+        _check_outcome(outcome)
 
         def rule(tx: Transaction) -> None:
             found = _found(tx, intent)
@@ -181,6 +185,8 @@ class Intents:
 
     def shown(self, intent: int, secret: str) -> Intent | None:
         """The push that was announced with this number and secret; None where none was."""
+        check_count(intent, "number of an intent", low=0, high=2**62)
+        check_text(secret, "secret", longest=LONGEST_TEXT)
         rows = self._store.read("intent", intent_id=intent)
         if not rows or IntentRow._make(rows[0]).secret_hash != token_hash(secret):
             return None
@@ -236,6 +242,14 @@ def _check(publish: Publish) -> None:
     for name in ("old", "fence", "next_fence"):
         if getattr(publish, name) is not None:
             check_text(getattr(publish, name), name, longest=LONGEST_TEXT, empty=False)
+
+
+def _check_outcome(outcome: Outcome) -> None:
+    if type(outcome) is not Outcome:
+        raise InvalidError(
+            "What became of a push has to be an Outcome.",
+            next_step=f"Say one of: {', '.join(Outcome)}.",
+        )
 
 
 def _found(tx: Transaction, intent: int) -> IntentRow:

@@ -20,7 +20,7 @@ from lessor.service.naming import Naming
 from lessor.service.registry import path_rules
 from lessor.service.rows import LeaseRow, ResultRow, pack, pack_facts, unpack
 from lessor.service.scopes import held_by
-from lessor.service.wording import LONGEST_TEXT, check_note, check_text
+from lessor.service.wording import LONGEST_TEXT, check_note, check_page, check_text
 from lessor.store import Row, Store, Transaction
 
 MOST_RESULTS = 1_000
@@ -105,7 +105,7 @@ class Landings:
             task_id=0 if task is None else self._naming.task_row(task),
             unfinished=int(unfinished),
             after=0 if after is None else self._naming.task_row(after),
-            most=most,
+            most=check_page(most),
         )
         return [self._record(row) for row in rows]
 
