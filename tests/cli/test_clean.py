@@ -364,7 +364,7 @@ def test_a_broken_manifest_stops_no_cleaning(person: Person, shop: Path, left) -
 def test_the_list_and_a_look_at_one(person: Person, left) -> None:
     tree = left("Holds work", WORK)
     said = person.ok("workspace")
-    assert said.lines[0].startswith("#1  Holds work  put down  ai/1-holds-work")
+    assert said.lines[0].startswith("#1  Holds work  dirty  ai/1-holds-work")
     assert said.lines[-1] == "next  lessor workspace inspect 1     lessor clean --dry-run"
     assert person.ok("workspace", "list", "--size", "-o", "json").json[0]["bytes"] > 0
     looked = person.ok("workspace", "inspect", "1")

@@ -54,7 +54,7 @@ def test_a_finished_task_is_refused_in_the_words_of_the_other_pages(
     number = finished("a", {"web/new.ts": "five\n"})
     for command in (["answer", number, "yes"], ["cancel", number]):
         refused = person.run(*command)
-        assert (refused.code, " it is done." in refused.err) == (6, True)
+        assert (refused.code, " it has succeeded." in refused.err) == (6, True)
 
 
 def test_an_empty_answer_is_refused_and_the_task_still_asks(person: Person) -> None:
@@ -69,7 +69,7 @@ def test_retry_takes_a_task_that_failed_too_often_back_with_more_words(person: P
     person.add("a", "--max-attempts", "1")
     grant = person.claim()
     person.ok("fail", grant["leaseId"], "--error", "boom")
-    assert "failed too often: boom" in person.ok().out
+    assert "quarantined: boom" in person.ok().out
     person.ok("retry", "1", "mind the rounding")
     task = person.ok("show", "1", "-o", "json").json
     assert (task["state"], task["charged"]) == ("queued", 0)

@@ -506,12 +506,12 @@ def test_why_has_the_question_of_a_task_that_asks_and_how_to_answer(person: Pers
 def test_why_says_how_a_finished_task_ended(person: Person, finished) -> None:
     number = finished("Round", {"a": "1\n"})
     assert re.fullmatch(
-        rf"  is done: verified, [0-9a-f]{{7}} on ai/{number}-round",
+        rf"  has succeeded: verified, [0-9a-f]{{7}} on ai/{number}-round",
         person.ok("why", number).lines[1],
     )
     person.add("Never")
     person.ok("cancel", "2")
-    assert person.ok("why", "2").lines[1] == "  was cancelled"
+    assert person.ok("why", "2").lines[1] == "  is cancelled"
 
 
 def test_why_says_after_what_a_task_is_tried_again(person: Person) -> None:

@@ -101,7 +101,7 @@ def test_a_push_needs_no_number_on_the_tasks_own_branch(
     said = person.ok("push", str(grant["number"])).out
     assert f"was there already: {grant['branch']} {head[:7]} to hub, fenced" in said
     done = person.ok("complete", grant["leaseId"], "--stage", "pushed", "--commit", head).lines
-    assert done[1] == "   lease completed; the task is done"
+    assert done[1] == "   lease completed; the task has succeeded"
     assert fences(origin) == []
     assert person.run("push").code == 5
 

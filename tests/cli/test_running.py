@@ -123,7 +123,7 @@ def test_a_run_tells_what_its_tasks_came_to_when_it_ends(
         esac""",
     )
     said = person.run("run", "--", works, "agent", "{prompt}")
-    assert "1 unverified · 1 landed · 1 needs you · 1 cancelled" in said.lines
+    assert "1 unverified · 1 landed · 1 quarantined · 1 cancelled" in said.lines
     assert person.ok().lines[0].endswith(" · 1 needs you · 1 to land")
 
 
@@ -314,7 +314,7 @@ def test_an_agent_that_fails_without_a_word_ends_no_line_with_a_colon(
     person.add("One", "--max-attempts", "1")
     said = person.run("run", "--", "false")
     assert [line for line in said.lines if line.endswith("failed: exited with 1")]
-    assert "failed too often: exited with 1\n" in person.ok().out
+    assert "quarantined: exited with 1\n" in person.ok().out
 
 
 def test_do_reads_its_prompt_as_add_does(person: Person, shop: Path, tmp_path: Path) -> None:

@@ -13,9 +13,10 @@ from lessor.cli.files import STDIN, read_text
 from lessor.cli.finding import find_task, find_tasks
 from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, own_words, pass_invocation
-from lessor.cli.phrases import next_lines, state_words, title_line
+from lessor.cli.phrases import next_lines, title_line
 from lessor.cli.records import task_record
 from lessor.cli.requesting import request_id_option
+from lessor.cli.states import state_words
 from lessor.cli.text import Line, Piece, Tone
 from lessor.errors import InvalidError, TransitionRefusedError
 from lessor.model.lifecycle import is_terminal

@@ -13,7 +13,8 @@ from lessor.cli.files import STDIN, read_text
 from lessor.cli.finding import lease_named
 from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, pass_invocation
-from lessor.cli.phrases import next_lines, state_words, title_line
+from lessor.cli.phrases import next_lines, title_line
+from lessor.cli.states import state_words
 from lessor.cli.text import Line, Piece, Tone
 from lessor.cli.tokens import forget_token, holding
 from lessor.errors import LessorError

@@ -12,13 +12,12 @@ from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, pass_invocation
 from lessor.cli.phrases import next_lines, paths_text, title_line
 from lessor.cli.records import event_record, lease_record, task_record
+from lessor.cli.states import state_text, tone_of
 from lessor.cli.text import Line, Piece, Tone, row, table
 from lessor.cli.times import clock_time, lapse
 from lessor.model.lifecycle import TaskState
 from lessor.model.task import DRILL, Task
 from lessor.service.reading import HistoryEntry, LeaseRecord
-
-NAMED = {"needs_person": "needs you", "quarantined": "taken out"}
 
 
 @command("list")
@@ -82,13 +81,6 @@ def history(invocation: Invocation, *, task: str, after: int, most: int) -> None
     )
 
 
-def state_text(task: Task) -> str:
-    """A task's state as people say it: how far a result got, where there is one."""
-    if task.state is TaskState.SUCCEEDED:
-        return "done" if task.stage == "none" else str(task.stage)
-    return NAMED.get(task.state, task.state)
-
-
 def _keys(invocation: Invocation) -> Mapping[str | None, str]:
     return {row.id: row.key for row in invocation.lessor.registry.repositories()}
 
@@ -130,19 +122,13 @@ def _task_lines(
 ) -> list[Line]:
     if not tasks:
         return [["no tasks"], *next_lines(['lessor add "…"'])]
-    tones = {
-        "needs you": Tone.WARN,
-        "failed": Tone.BAD,
-        "running": Tone.GOOD,
-        "verified": Tone.GOOD,
-    }
     rows = []
     for task in tasks:
         state = state_text(task)
         where = [Piece(keys.get(task.repository, "no repository"), Tone.FAINT)] if keys else []
         cells = row(
             f"#{task.number}",
-            Piece(state, tones.get(state, Tone.PLAIN)),
+            Piece(state, tone_of(state)),
             task.title,
             Piece(paths_text(task.scopes), Tone.NAME),
         )

@@ -10,7 +10,7 @@ from lessor.cli.text import Piece, Tone
 from lessor.cli.times import instant
 from lessor.git.inspection import Verdict
 from lessor.model.task import Task
-from lessor.model.workspace import Workspace, WorkspaceState
+from lessor.model.workspace import Workspace
 from lessor.runner.looking import Look
 
 TONES = {
@@ -21,16 +21,6 @@ TONES = {
     Verdict.IN_USE: Tone.NAME,
     Verdict.UNKNOWN: Tone.WARN,
 }
-
-STATES = {
-    WorkspaceState.RESERVED: "being made",
-    WorkspaceState.PRESENT: "worked in",
-    WorkspaceState.DIRTY: "put down",
-    WorkspaceState.SALVAGED: "saved",
-    WorkspaceState.QUARANTINED: "set apart",
-    WorkspaceState.GONE: "gone",
-}
-"""The states of a workspace as people read them."""
 
 
 def workspace_record(invocation: Invocation, workspace: Workspace, task: Task) -> Record:

@@ -267,8 +267,8 @@ def _wish(task: Task, board: Board) -> str:
     if task.state == "succeeded":
         return f"waits to land{blocks}: lessor land {task.number}"
     if task.state == "quarantined":
-        return f"failed too often: {first_line(task.last_error) or 'see lessor show'}"
-    return "may have had effects outside; look first"
+        return f"quarantined: {first_line(task.last_error) or 'see lessor show'}"
+    return "reconciling: may have had effects outside; look first"
 
 
 def _blocks(task: Task, board: Board) -> str:

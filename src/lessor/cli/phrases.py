@@ -50,17 +50,6 @@ def bytes_text(size: int) -> str:
     return f"{value / 1_000:.1f} TB"
 
 
-def state_words(state: str) -> str:
-    """A task's state as the end of a sentence about it: `is queued`, `has failed`."""
-    words = {
-        "succeeded": "is done",
-        "failed": "has failed",
-        "needs_person": "needs you",
-        "quarantined": "is taken out",
-    }
-    return words.get(state, f"is {state}")
-
-
 def paths_text(paths: Sequence[str]) -> str:
     """A lease's paths in few words."""
     if not paths:
@@ -101,18 +90,19 @@ def _time_text(why: Why, task: Task, *, now: int, brief: bool) -> str:
 
 def _end_text(task: Task) -> str:
     if task.state == "failed":
-        return f"failed: {first_line(task.last_error) or 'nobody said why'}"
+        return f"has failed: {first_line(task.last_error) or 'nobody said why'}"
     if task.state == "cancelled":
-        return "was cancelled"
+        return "is cancelled"
     commit = f", {task.commit[:7]} on {task.branch}" if task.commit else ""
-    return f"is done: {task.stage}{commit}" if task.stage != "none" else "is done"
+    return f"has succeeded: {task.stage}{commit}" if task.stage != "none" else "has succeeded"
 
 
 def _wish_text(why: Why, task: Task) -> str:
     if task.state == "needs_person" and task.said:
         return f'asks: "{first_paragraph(task.said)}"'
     if task.state == "quarantined" and task.last_error:
-        failed = f"failed {task.attempts} times, and isn't tried again by itself"
+        times = "once" if task.attempts == 1 else f"{task.attempts} times"
+        failed = f"is quarantined: it failed {times}, and isn't tried again by itself"
         return f"{failed}: {first_line(task.last_error)}"
     return why.sentence.removeprefix(f"#{why.number} ")
 

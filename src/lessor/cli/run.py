@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lessor.cli.board import FOR_A_PERSON, read_board
+from lessor.cli.board import read_board
 from lessor.cli.diff import size_text
 from lessor.cli.invocation import Invocation
-from lessor.cli.listing import state_text
 from lessor.cli.options import Command, own_words, pass_invocation
 from lessor.cli.output import write_lines
 from lessor.cli.phrases import next_lines, reason_text, title_line
 from lessor.cli.results import changed_files
+from lessor.cli.states import NEEDS_YOU, state_text
 from lessor.cli.text import Line, Piece, Tone, wrap
 from lessor.cli.times import lapse
 from lessor.errors import BusyError, InvalidError, LessorError
-from lessor.model.lifecycle import TaskState
 from lessor.model.task import NewTask, Stage, Task
 
 if TYPE_CHECKING:
@@ -46,7 +45,8 @@ _ANYWAY = click.option(
 )
 
 
-_STAGES = ("verified", "unverified", "submitted", "pushed", "landed", "done")
+_STAGES = ("verified", "unverified", "submitted", "pushed", "landed", "succeeded")
+_STATES = (NEEDS_YOU, "quarantined", "reconciling", "failed", "blocked", "cancelled", "queued")
 
 
 class _AgentCommand(Command):
@@ -234,26 +234,16 @@ def _summary(invocation: Invocation, numbers: Sequence[int], workers: int) -> li
     ]
     if not tasks:
         return _nothing(invocation)
-    counts = Counter(map(_came_to, tasks))
-    words = [*_STAGES, "needs you", "cancelled", "not done"]
+    counts = Counter(map(state_text, tasks))
     parts = [
-        f"{n} {'need you' if word == 'needs you' and n > 1 else word}"
-        for word in words
+        f"{n} {'need you' if word == NEEDS_YOU and n > 1 else word}"
+        for word in (*_STAGES, *_STATES, "running")
         if (n := counts[word])
     ]
     steps = _steps(tasks)
     if workers == 1 and len(tasks) > 1:
         steps.append("lessor run -n 3  (more side by side)")
     return [[], [" · ".join(parts)], *next_lines(steps)]
-
-
-def _came_to(task: Task) -> str:
-    """What became of a task meanwhile, in the page's words."""
-    if task.state is TaskState.SUCCEEDED:
-        return "done" if task.stage is Stage.NONE else task.stage
-    if task.state in FOR_A_PERSON:
-        return "needs you"
-    return "cancelled" if task.state is TaskState.CANCELLED else "not done"
 
 
 def _nothing(invocation: Invocation) -> list[Line]:

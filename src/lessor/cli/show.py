@@ -10,12 +10,12 @@ from lessor.cli.diff import counts_text
 from lessor.cli.finding import find_task
 from lessor.cli.halts import halt_here, halt_text
 from lessor.cli.invocation import Invocation
-from lessor.cli.listing import state_text
 from lessor.cli.logs import logs_here
 from lessor.cli.options import command, pass_invocation
 from lessor.cli.phrases import next_lines, reason_text
 from lessor.cli.records import lease_record, task_record, why_record
 from lessor.cli.results import block_words, changed_files, landing_trouble
+from lessor.cli.states import state_text, tone_of
 from lessor.cli.text import Line, Piece, Tone, fit, pad, row, shown, table, wrap
 from lessor.cli.times import clock_time, instant, lapse
 from lessor.git.changes import FileChange
@@ -134,12 +134,6 @@ def _head(task: Task, width: int) -> Line:
     state = state_text(task)
     # One that it only began from isn't its own.
     commit = f" {task.commit[:7]}" if task.commit and task.commit != task.base else ""
-    tones = {
-        "verified": Tone.GOOD,
-        "running": Tone.GOOD,
-        "failed": Tone.BAD,
-        "needs you": Tone.WARN,
-    }
     said = f"{state}{commit}"
     number = f"#{task.number} "
     title = pad(shown(task.title), max(width - len(number) - len(said) - 2, 20))
@@ -147,7 +141,7 @@ def _head(task: Task, width: int) -> Line:
         Piece(number, Tone.STRONG),
         Piece(title, Tone.STRONG),
         "  ",
-        Piece(said, tones.get(state, Tone.PLAIN)),
+        Piece(said, tone_of(state)),
     ]
 
 

@@ -12,7 +12,6 @@ from lessor.cli.budgets import excess_text, overrun_of_records
 from lessor.cli.finding import lease_named
 from lessor.cli.invocation import Invocation
 from lessor.cli.looks import (
-    STATES,
     look_record,
     next_step,
     verdict_piece,
@@ -157,7 +156,7 @@ def _list_lines(
         row(
             f"#{tasks[one.task].number}",
             tasks[one.task].title,
-            Piece(STATES[one.state], Tone.NAME),
+            Piece(one.state, Tone.NAME),
             one.branch,
             Piece(f"{lapse(now - one.at_ms)} ago", Tone.FAINT),
             bytes_text(sizes[one.id]) if sizes else "",
@@ -179,7 +178,7 @@ def _inspect_lines(invocation: Invocation, task: Task, looks: Sequence[Look]) ->
         lines += [
             title_line(task.number, task.title, verdict_piece(look)),
             [_label("path"), workspace.path],
-            [_label("epoch"), f"{workspace.epoch}, {STATES[workspace.state]}"],
+            [_label("epoch"), f"{workspace.epoch}, {workspace.state}"],
             [_label("branch"), _branch_text(look)],
             *_paragraph("why", why_text(look), invocation.columns),
         ]

@@ -26,6 +26,11 @@ class TaskState(StrEnum):
     FAILED = "failed"
     CANCELLED = "cancelled"
 
+    @property
+    def word(self) -> str:
+        """The state as people read it: only `needs_person` has another word for them."""
+        return "needs you" if self is TaskState.NEEDS_PERSON else self.value
+
 
 class TaskEvent(StrEnum):
     """What happens to a task."""

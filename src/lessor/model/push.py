@@ -17,7 +17,7 @@ BRANCHES = "refs/heads/"
 OWN = "refs/lessor/"
 _STATES = {
     TaskState.NEEDS_PERSON: "waits for a person",
-    TaskState.QUARANTINED: "was taken out",
+    TaskState.QUARANTINED: "is quarantined",
     TaskState.RECONCILING: "may have had effects that nobody has looked at",
 }
 

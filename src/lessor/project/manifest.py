@@ -211,7 +211,7 @@ KEYS = (
     ),
     Key(
         name="attempts",
-        meaning="Attempts that count before a task is taken out.",
+        meaning="Attempts that count before a task is quarantined.",
         default="3",
         read=_count(1, 1000),
     ),

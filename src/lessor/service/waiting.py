@@ -67,7 +67,7 @@ def _finished(_store: Store, naming: Naming, wait: WaitRow, task: TaskRow) -> Wh
         wait,
         task,
         Cause.FINISHED,
-        f"is {wait.status}.",
+        f"{'is' if wait.status == TaskState.CANCELLED else 'has'} {wait.status}.",
         next_step=f"lessor show {task.number}",
     )
 
@@ -140,8 +140,8 @@ def _state(store: Store, naming: Naming, wait: WaitRow, task: TaskRow) -> Why | 
                     return asked
             words = {
                 TaskState.BLOCKED: "is blocked by a person or for want of a credential",
-                TaskState.QUARANTINED: "was taken out after it failed too often, or the same way each time",
-                TaskState.RECONCILING: "may have had effects outside; somebody has to look first",
+                TaskState.QUARANTINED: "is quarantined: it failed too often, or the same way each time",
+                TaskState.RECONCILING: "is reconciling: it may have had effects outside; somebody has to look first",
             }
             return _answer(
                 naming,
@@ -159,7 +159,9 @@ def _tasks(store: Store, naming: Naming, wait: WaitRow, task: TaskRow) -> Why | 
     if wait.needs_left == 0:
         return None
     needs = [row for row in store.read("needs", task_id=task.id) if row[3] != TaskState.SUCCEEDED]
-    listed = ", ".join(f"#{number} ({status})" for _, number, _, status in needs[:5])
+    listed = ", ".join(
+        f"#{number} ({TaskState(status).word})" for _, number, _, status in needs[:5]
+    )
     dead = [number for _, number, _, status in needs if is_terminal(TaskState(status))]
     sentence = f"waits for {listed}{' and others' if len(needs) > 5 else ''}."  # noqa: PLR2004
     if dead:
