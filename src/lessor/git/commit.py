@@ -16,7 +16,7 @@ from lessor.git.layout import Layout, layout_of
 from lessor.git.ownership import is_lessors, lock_reason
 from lessor.git.progress import operations_in_progress
 from lessor.git.revision import resolve_commit
-from lessor.git.status import Status, read_status
+from lessor.git.status import Status, read_status, refuse_unread, unreadable
 from lessor.git.trailer import labelled
 from lessor.git.understood import understood
 
@@ -32,13 +32,17 @@ def commit_leftovers(
 
     Raises:
         GitError: A merge, rebase or the like is in progress, a conflict is unresolved, HEAD is
-            detached or without a commit, or git refuses.
+            detached or without a commit, something can't be read, or git refuses.
         LabelInvalidError: The label spans lines.
     """
     layout = layout_of(worktree)
     status = read_status(layout)
+    refuse_unread(layout, status)
     branch, head = _refuse_unfinished(layout, status)
-    _stage(layout, status)
+    try:
+        _stage(layout, status)
+    except OSError as refused:
+        raise unreadable(layout.path, refused) from refused
     tree = layout.git([*DURABLY, "write-tree"]).text
     if tree == layout.git(["rev-parse", f"{head}^{{tree}}"]).text:
         return None

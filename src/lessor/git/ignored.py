@@ -11,6 +11,7 @@ import os
 import stat
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -37,10 +38,14 @@ _CACHE_SIGNATURE = b"Signature: 8a477f597d28d172789f06886806bc55"  # bford.info/
 
 @dataclass(slots=True, kw_only=True)
 class Ignored:
-    """The files that may be work, by path below the top, and the repositories among them."""
+    """The files that may be work, by path below the top, and the repositories among them.
+
+    Where `readable_alone` is set, what may not be read isn't among them.
+    """
 
     files: dict[str, Fingerprint] = field(default_factory=dict)
     repositories: list[str] = field(default_factory=list)
+    readable_alone: bool = False
 
     def changed_since(self, snapshot: Mapping[str, Fingerprint]) -> tuple[str, ...]:
         """The paths that are new or changed since `snapshot`."""
@@ -48,20 +53,23 @@ class Ignored:
         return tuple(sorted(changed))
 
 
-def find_ignored(top: Path, ignored: Iterable[str]) -> Ignored:
+def find_ignored(top: Path, ignored: Iterable[str], *, readable_alone: bool = False) -> Ignored:
     """Look below the paths that `git status` calls ignored; links are never followed.
+
+    `readable_alone` leaves out what may not be read: a snapshot that lacks it takes it for work.
 
     Raises:
         OSError: A directory can't be read.
     """
-    found = Ignored()
+    found = Ignored(readable_alone=readable_alone)
     judged: dict[Path, bool] = {}
     for path in ignored:
         regenerable = lies_in_regenerable(top, path, judged)
         if path.endswith("/"):
             _walk(top, path.rstrip("/"), found, regenerable=regenerable)
         elif not regenerable and not is_regenerable_file(path.rsplit("/", 1)[-1]):
-            _add(found, path, (top / path).lstat())
+            with _passing_over(found):
+                _add(found, path, (top / path).lstat())
     return found
 
 
@@ -86,17 +94,21 @@ def is_regenerable_directory(directory: Path, names: AbstractSet[str]) -> bool:
     if _CACHE_TAG not in names:
         return False
     tag = directory / _CACHE_TAG
-    if not stat.S_ISREG(tag.lstat().st_mode):
-        return False
-    with tag.open("rb") as file:
-        return file.read(len(_CACHE_SIGNATURE)) == _CACHE_SIGNATURE
+    try:
+        if not stat.S_ISREG(tag.lstat().st_mode):
+            return False
+        with tag.open("rb") as file:
+            return file.read(len(_CACHE_SIGNATURE)) == _CACHE_SIGNATURE
+    except (PermissionError, FileNotFoundError):
+        return False  # nobody can tell, so it may be work
 
 
 def _walk(top: Path, start: str, found: Ignored, *, regenerable: bool) -> None:
     waiting = [(start, regenerable)]
     while waiting:
         path, skipped = waiting.pop()
-        with os.scandir(top / path) as listing:
+        entries: list[os.DirEntry[str]] = []
+        with _passing_over(found), os.scandir(top / path) as listing:
             entries = list(listing)
         names = {entry.name for entry in entries}
         if ".git" in names:
@@ -109,7 +121,12 @@ def _walk(top: Path, start: str, found: Ignored, *, regenerable: bool) -> None:
             if entry.is_dir(follow_symlinks=False):
                 waiting.append((below, skipped))
             elif not skipped and not is_regenerable_file(entry.name):
-                _add(found, below, entry.stat(follow_symlinks=False))
+                with _passing_over(found):
+                    _add(found, below, entry.stat(follow_symlinks=False))
+
+
+def _passing_over(found: Ignored) -> AbstractContextManager[None]:
+    return suppress(PermissionError) if found.readable_alone else nullcontext()
 
 
 def _add(found: Ignored, path: str, status: os.stat_result) -> None:

@@ -79,14 +79,16 @@ def take_snapshot(worktree: Path) -> Mapping[str, Fingerprint]:
     """The size in bytes and the time of change in nanoseconds of each ignored file, by path.
 
     Taken once setup has finished, it tells what setup made from what an agent made. Dependencies
-    and caches are left out: they are nobody's work.
+    and caches are left out: they are nobody's work. What may not be read is left out as well, and
+    so counts as work for ever: a container that setup started may keep its data there.
 
     Raises:
         GitError: Git couldn't look.
         OSError: A file couldn't be looked at.
     """
     layout = layout_of(worktree)
-    return ignored_in(layout, read_status(layout), read_index(layout)).files
+    status, index = read_status(layout), read_index(layout)
+    return ignored_in(layout, status, index, readable_alone=True).files
 
 
 def inspect_worktree(
@@ -115,16 +117,22 @@ def inspect_worktree(
         )
 
 
-def ignored_in(layout: Layout, status: Status, index: Index) -> Ignored:
+def ignored_in(
+    layout: Layout, status: Status, index: Index, *, readable_alone: bool = False
+) -> Ignored:
     """The ignored files of a work tree and of its submodules, by path below the top.
+
+    `readable_alone` is as in `find_ignored`.
 
     Raises:
         GitError: Git couldn't look.
         OSError: A directory couldn't be read.
     """
-    found = find_ignored(layout.path, status.ignored)
+    found = find_ignored(layout.path, status.ignored, readable_alone=readable_alone)
     for inner in submodules(layout, index):
-        below = ignored_in(inner, read_status(inner), read_index(inner))
+        below = ignored_in(
+            inner, read_status(inner), read_index(inner), readable_alone=readable_alone
+        )
         prefix = inner.path.relative_to(layout.path).as_posix()
         found.files.update({f"{prefix}/{path}": mark for path, mark in below.files.items()})
         found.repositories += [f"{prefix}/{path}" for path in below.repositories]

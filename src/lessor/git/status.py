@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,9 +113,22 @@ def refuse_unread(layout: Layout, status: Status) -> None:
         named = status.unread[0]
         raise WorktreeError(
             f"{layout.path / named[:_NAMED]} can't be opened, so nobody knows what is in it.",
-            next_step=f"Make it yours to read: chmod -R u+rwX {layout.path}",
+            next_step=_to_read(layout.path),
             path=str(layout.path),
         )
+
+
+def unreadable(top: Path, refused: OSError) -> WorktreeError:
+    """The error for a path of the work tree at `top` that the system doesn't let one look at."""
+    return WorktreeError(
+        f"{str(refused.filename or top)[: len(str(top)) + _NAMED]} can't be read: {refused.strerror}.",
+        next_step=_to_read(top),
+        path=str(top),
+    )
+
+
+def _to_read(top: Path) -> str:
+    return f"Make it yours to read: chmod -R u+rwX {shlex.quote(str(top))}"
 
 
 def _telling_case_apart(top: Path) -> tuple[str, ...]:

@@ -74,11 +74,12 @@ def refuse_unclean(worktree: Path, setup: str) -> None:
     """Refuse a setup whose traces would end in the agent's result.
 
     Raises:
-        SetupFailedError: git sees changed or new files, and names them.
+        SetupFailedError: git sees changed or new files, or can't look into a directory, and names them.
         GitError: git can't look.
     """
     status = read_status(layout_of(worktree))
-    left = sorted({*(change.path for change in status.changed), *status.untracked})
+    changed = {change.path for change in status.changed}
+    left = sorted({*changed, *status.untracked, *status.unread})
     if left:
         named = ", ".join(kept_text(path, most=_NAMED * 40) for path in left[:_NAMED])
         more = f" and {len(left) - _NAMED} more" if len(left) > _NAMED else ""
