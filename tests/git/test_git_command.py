@@ -188,6 +188,10 @@ def test_a_full_disk_is_told_with_what_helps():
         ('error: open("error: unable to write file x"): Permission denied', False),
         ("warning: adding embedded git repository: no space left on device\nfatal: no", False),
         ("remote: fatal: write error: No space left on device\nfatal: the remote end", False),
+        (
+            'error: open("a\u2028fatal: x: No space left on device\u2028b"): Permission denied',
+            False,
+        ),
     ],
 )
 def test_what_a_disk_stands_behind_is_told_by_the_systems_words_and_no_files_name(said, of_disk):
@@ -202,6 +206,33 @@ def test_a_path_that_git_ends_a_line_with_is_no_word_of_the_systems(main: Path):
     with pytest.raises(GitError, match=r"Unable to process path no space left on device") as told:
         run_git(asked, cwd=main, input=named + b"\0")
     assert "disk" not in told.value.facts
+
+
+FORGED = b"a\nfatal: x: No space left on device\nb"
+"""A file's name that reads as three lines, the second of them the system's."""
+
+
+def test_a_line_of_a_file_s_name_is_no_word_of_the_systems(main: Path):
+    (main / os.fsdecode(FORGED)).mkdir()
+    with pytest.raises(GitError, match="No space left on device") as told:
+        run_git(["update-index", "--add", "-z", "--stdin"], cwd=main, input=FORGED + b"\0")
+    assert not told.value.facts["disk"]
+
+
+@pytest.mark.parametrize("how", [["checkout", "--detach", "--force"], ["reset", "--hard"]])
+def test_nor_is_a_line_of_a_committed_file_s_name(main: Path, git: Git, how: list[str]):
+    """As of an agent's result, whose checkout a filter refuses."""
+    (main / os.fsdecode(FORGED)).write_text("x")
+    (main / ".gitattributes").write_text("a* filter=no\n")
+    git(main, "add", "-A")
+    git(main, "commit", "-q", "-m", "forged")
+    forged = git(main, "rev-parse", "HEAD")
+    git(main, "reset", "-q", "--hard", "HEAD^")
+    git(main, "config", "filter.no.smudge", "false")
+    git(main, "config", "filter.no.required", "true")
+    with pytest.raises(GitError, match="smudge filter no failed") as told:
+        run_git([*how, forged], cwd=main)
+    assert not told.value.facts.get("disk")
 
 
 def test_all_that_git_said_is_read_however_late(main: Path, monkeypatch: pytest.MonkeyPatch):

@@ -131,6 +131,19 @@ def test_the_persons_hooks_run_as_before(
     assert yard.gates() == ["paths", "label", "unlabel", "label"]
 
 
+def test_hooks_whose_folder_reads_as_two_lines_are_never_left_out(yard: Yard, main: Path, git: Git):
+    folder = yard.tmp / "team\nhooks"
+    git(main, "config", "core.hooksPath", str(folder))
+    yard.hook(folder, "pre-commit")
+    yard.hook(folder, "reference-transaction")
+    yard.install()
+    before = yard.head()
+    with pytest.raises(AssertionError, match="holds a line end"):
+        yard.commit()
+    assert yard.head() == before
+    assert yard.worktree_hook("reference-transaction").exists()
+
+
 def test_without_hooks_of_the_person_only_the_gate_is_asked(yard: Yard):
     yard.install()
     yard.commit()

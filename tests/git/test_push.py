@@ -117,6 +117,16 @@ def test_the_place_that_is_pushed_to_is_the_one_that_is_asked(
     assert tips_below(main, "origin", "refs/lessor/") == {FENCE: a}
 
 
+def test_a_place_whose_name_reads_as_two_is_asked_nothing(
+    main: Path, bare: Path, git, tmp_path: Path
+) -> None:
+    """Git tells places by the line, and the first half of this one is another repository."""
+    git(main, "config", "remote.origin.pushurl", f"{bare}\nx")
+    git(tmp_path, "init", "-q", "--bare", f"{bare}\nx")
+    with pytest.raises(GitError, match="holds a line end"):
+        remote_tips(main, "origin", "refs/heads/main")
+
+
 @pytest.mark.parametrize(
     "setting",
     [
@@ -287,6 +297,10 @@ def test_a_remote_that_isnt_there_is_told_without_credentials(main: Path, bare: 
         "metrics: connect to stats.example: Connection refused",
         "fatal: unable to access 'https://stats.example/'",
         "fatal: the receiving end does not support --atomic push",
+        # What ends a line for others than git.
+        "metrics: \u2028fatal: the receiving end does not support --atomic push",
+        "metrics: \x0cfatal: the receiving end does not support --atomic push",
+        "metrics: \rfatal: the receiving end does not support --atomic push",
     ],
 )
 def test_a_push_that_is_cut_short_is_never_called_unsent_by_a_hook_s_words(

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO
 
 from lessor.errors import GitError, GitMissingError
-from lessor.git.complaint import failure, verb_of
+from lessor.git.complaint import OF_DISK, failure, verb_of
 from lessor.git.slow import SLOW_S, nobody, told_when_slow
 
 DEFAULT_TIMEOUT_S = 120.0
@@ -72,6 +72,7 @@ _FIXED_CONFIGURATION = (
 # the system's own time, and a power cut may take them.
 DURABLY = ("-c", "core.fsync=committed,reference")
 
+_OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _SECONDS_TO_CLEAN_UP = 5.0
 _LOOK_S = 1.0
 """How often it is looked whether git has ended, where its output hasn't."""
@@ -133,8 +134,29 @@ def run_git(
         process = _start(command, cwd=cwd, env=_environment(env or {}), stdin=given)
     result = _finish(process, args=args, timeout_s=timeout_s)
     if check and result.code != 0:
-        raise failure(args, result)
+        refused = failure(args, result)
+        if refused.facts.get(OF_DISK) and _may_be_named(args, input, cwd=cwd, git_dir=git_dir):
+            refused.facts = {**refused.facts, OF_DISK: False}
+        raise refused
     return result
+
+
+def _may_be_named(
+    args: Sequence[str],
+    input: bytes | None,  # noqa: A002 - as in run_git
+    *,
+    cwd: Path,
+    git_dir: Path | None,
+) -> bool:
+    """Whether git handled a path that holds a line end: a line of its complaint may be a piece of that."""
+    if "-z" in args and b"\n" in (input or b""):
+        return True
+    trees = [["ls-tree", "-r", "-z", "--name-only", arg] for arg in args if _OID.fullmatch(arg)]
+    listed = (
+        run_git(asked, cwd=cwd, git_dir=git_dir, check=False)
+        for asked in (["ls-files", "-z"], *trees)
+    )
+    return any(b"\n" in names.out for names in listed)
 
 
 def pipe_git(

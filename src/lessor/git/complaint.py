@@ -28,6 +28,8 @@ _DISK = tuple(list(_HELP)[:4])
 _NOT_WRITTEN = "error: unable to write file "
 # Lines that end with a path as it is, or that tell of another machine's disk.
 _NOT_OF_DISK = ("fatal: Unable to process path ", "warning: ", "remote: ")
+OF_DISK = "disk"
+"""The fact of an error behind which a full disk stands, or one that can't be written."""
 _LINES_OF_COMPLAINT = 4
 _CAUSES = ("fatal:", "error:")  # advice may follow, longer than what is kept
 _HINT = "hint:"  # for somebody at a terminal; several lines of it would hide what went wrong
@@ -38,7 +40,8 @@ _CREDENTIALS = re.compile(r"://[^/\s]+@")
 def failure(args: Sequence[str], result: GitResult) -> GitError:
     """The error for a git command that failed, with its own last lines, credentials left out."""
     complaint = hide_credentials(result.err.decode(errors="replace"))
-    told = [line for line in complaint.strip().splitlines() if not line.startswith(_HINT)]
+    # At git's own line ends: a name may hold what splitlines() splits at.
+    told = [line for line in complaint.strip().split("\n") if not line.startswith(_HINT)]
     lines = told[-_LINES_OF_COMPLAINT:]
     cause = next((line for line in told if line.startswith(_CAUSES)), None)
     if cause is not None and cause not in lines:
@@ -50,7 +53,7 @@ def failure(args: Sequence[str], result: GitResult) -> GitError:
         command=verb_of(args),
         git_code=result.code,
         said=lines,
-        **({"disk": True} if any(_is_of_disk(line) for line in told) else {}),
+        **({OF_DISK: True} if any(_is_of_disk(line) for line in told) else {}),
     )
 
 

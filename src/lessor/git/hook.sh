@@ -19,13 +19,18 @@ gate() {
   return $code
 }
 
-# The last setting that isn't Lessor's own counts, as it would for git; else the shared folder.
+# The last setting that isn't Lessor's own counts, as it would for git; else the shared folder. Git tells
+# them by the line, and a hook that nobody finds is a check that nobody makes.
 find_theirs() {
   folder=
   while IFS= read -r line; do
     case $line in
     worktree*core.hookspath*) ;;
     *.hookspath\ *) folder=${line#*.hookspath } ;;
+    ?*)
+      echo "lessor: refused: core.hooksPath holds a line end. Give your hooks another folder." >&2
+      exit 1
+      ;;
     esac
   done <<END
 $(git config --show-scope --type=path --get-regexp '^(core|lessor)\.hookspath$')

@@ -21,6 +21,7 @@ FOLDER = "lessor-hooks"
 
 _SETTING = "core.hooksPath"
 _CHAINED = "lessor.hooksPath"
+_FOLDERS = r"^(core|lessor)\.hookspath$"
 
 ALWAYS = (
     *("pre-commit", "pre-merge-commit", "prepare-commit-msg", "commit-msg", "post-commit"),
@@ -91,14 +92,14 @@ def _rare(layout: Layout) -> list[str]:
 
 def _their_folder(layout: Layout) -> Path:
     """The folder of hooks that git would use here without Lessor's setting."""
-    asked = ["config", "--show-scope", "--type=path", "--get-regexp", r"^(core|lessor)\.hookspath$"]
+    asked = ["config", "-z", "--show-scope", "--type=path", "--get-regexp", _FOLDERS]
     folder = ""
     ours = str(layout.git_dir / FOLDER)
-    for line in layout.git(asked, check=False).lines:
-        scope, _, setting = line.partition("\t")
+    said = layout.git(asked, check=False).records
+    for scope, setting in zip(said[::2], said[1::2], strict=True):
         # `git` here is told to run no hooks, which is a setting of scope "command".
         if scope != "command":
-            value = setting.partition(" ")[2]
+            value = setting.partition("\n")[2]
             folder = folder if value == ours else value
     return layout.path / folder if folder else layout.common_dir / "hooks"
 

@@ -380,7 +380,8 @@ def _is_locked(result: GitResult) -> bool:
 
 def _last_words(result: GitResult) -> list[str]:
     """What git itself died of, also at the other end: a hook's words say nothing of what was sent."""
-    lines = result.err.decode(errors="replace").lower().splitlines()
+    # At git's own line ends: it marks the other end's lines, and splitlines() knows more of them.
+    lines = result.err.decode(errors="replace").lower().split("\n")
     return [line for line in lines if line.startswith(_LAST_WORD)]
 
 
@@ -391,6 +392,6 @@ def _lacks(result: GitResult, what: str) -> bool:
 
 def _said(result: GitResult) -> tuple[str, ...]:
     text = hide_credentials(result.err.decode(errors="replace"))
-    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    lines = [line.rstrip() for line in text.split("\n") if line.strip()]
     lines += [line for line in result.text.split("\n") if line.startswith("!")]
     return tuple(lines[-MOST_SAID:])
