@@ -87,6 +87,31 @@ def test_the_page_proposes_to_land_what_can_land_first(person: Person, shop: Pat
     assert person.ok().lines[-1] == "next  lessor diff 2     lessor land 2"
 
 
+def test_what_another_needed_first_lands_first(person: Person, shop: Path) -> None:
+    """The page proposes it, and `--all` does it, whichever has the smaller number."""
+    (shop / "TASKS.md").write_text(
+        "- [ ] Second @after 2 @scope web\n- [ ] First @scope docs\n- [ ] Third @after 1 @scope lib\n"
+    )
+    person.ok("import", "TASKS.md")
+    works = 'case "$0" in *First*) d=docs ;; *Second*) d=web ;; *) d=lib ;; esac; mkdir -p $d; echo 1 > $d/new'
+    person.ok("run", "-n", "1", "--", "sh", "-c", works, "{prompt}")
+    page = person.ok()
+    order = [int(n) for n in re.findall(r"^(?:to land)? +#(\d)", page.out, re.MULTILINE)]
+    assert order == [2, 1, 3]
+    assert page.lines[-1] == "next  lessor diff 2     lessor land 2"
+    done = person.ok("land", "--all", "-o", "json").json
+    assert [(one["number"], one["outcome"]) for one in done] == [(n, "landed") for n in order]
+
+
+def test_the_page_counts_all_results_and_names_the_first(person: Person, finished: Finished) -> None:
+    for n in range(14):
+        finished(f"Result {n}", {f"made/{n}": "one\n"})
+    lines = person.ok().lines
+    assert lines[0].endswith(" · 14 to land")
+    assert [line for line in lines if line.startswith("to land    #1 ")]
+    assert "           and 2 more: lessor list" in lines
+
+
 def test_programs_get_what_came_of_each(person: Person, finished: Finished) -> None:
     number = finished("One", {"README": "one\n"})
     (landed,) = person.ok("land", number, "-o", "json").json

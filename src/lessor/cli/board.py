@@ -4,28 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from lessor.cli.halts import halt_here
 from lessor.cli.invocation import Invocation
 from lessor.cli.repositories import Checkout
 from lessor.cli.results import changed_files
+from lessor.cli.to_land import read_to_land
 from lessor.errors import GitError
-from lessor.git.repository import Repository, current_branch, head_commit
+from lessor.git.repository import current_branch, head_commit
 from lessor.model.lease import LeaseKind
 from lessor.model.lifecycle import TaskState
-from lessor.model.task import AD_HOC, DRILL, Stage, Task, TaskId
+from lessor.model.task import AD_HOC, DRILL, Task, TaskId
 from lessor.model.waiting import Cause, Why
 from lessor.runner.liveness import Halt
 from lessor.service.landing import Blocking
 from lessor.service.reading import LeaseRecord
 
 MOST_WAITS = 20
-MOST_DONE = 50
-MOST_LANDING = 10
+MOST_SIZED = 12
 RECENT_MS = 24 * 3_600_000
 FOR_A_PERSON = frozenset({TaskState.NEEDS_PERSON, TaskState.QUARANTINED, TaskState.RECONCILING})
-_FINISHED_WELL = frozenset({Stage.VERIFIED, Stage.UNVERIFIED, Stage.PUSHED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +39,9 @@ class Board:
         waits: the first queued tasks that something is in the way of.
         ready: queued tasks that nothing is in the way of, among those that were looked at.
         queued: how many tasks are queued in all.
-        to_land: results that the branch doesn't contain yet.
-        stands: whose results stand on one that hasn't landed, and can't land before it.
+        to_land: results that the branch doesn't contain yet, in the order in which they can land.
+        behind: whose results have to wait until another one has landed.
+        unseen: how many more results nobody looked at.
         troubles: why the result of a task couldn't land when that was tried last, by its id.
         blocking: results that keep others waiting for longer than their queue allows, by their task's id.
         sizes: how much each of them changed, by its task's id.
@@ -62,7 +61,8 @@ class Board:
     needs_you: Sequence[Task]
     to_land: Sequence[Task]
     troubles: Mapping[TaskId, str]
-    stands: Collection[TaskId]
+    behind: Collection[TaskId]
+    unseen: int
     blocking: Mapping[TaskId, Blocking]
     sizes: Mapping[str, str]
     failed: Sequence[Task]
@@ -100,15 +100,13 @@ def read_board(invocation: Invocation) -> Board:
     ]
     whys = [(task, lessor.tasks.why(task.id)) for task in queued[:MOST_WAITS]]
     now = lessor.now_ms()
-    results = {
-        result.task: result for result in lessor.landings.results(repository=standing.id or None)
-    }
-    to_land = [task for task in _to_land(invocation, commit) if task.id in results]
-    troubles = {task.id: results[task.id].trouble or "" for task in to_land}
+    results = read_to_land(invocation, commit=commit)
+    troubles = results.troubles
     blocking = {one.task: one for one in lessor.landings.blocking(repository=standing.id or None)}
     urgent = [lessor.tasks.task(task) for task in blocking if not troubles.get(task)]
     running = [lease for lease in leases if lease.task not in ad_hoc]
     halts = {lease.id: halt_here(invocation, lease) for lease in running}
+    landable = [t for t in results.tasks if not troubles[t.id] and t.id not in blocking]
     failed = lessor.tasks.tasks(repository=standing.id, states=[TaskState.FAILED], most=5)
     return Board(
         name=standing.name,
@@ -123,22 +121,17 @@ def read_board(invocation: Invocation) -> Board:
         queued=len(queued),
         needs_you=[
             *(task for task in tasks.values() if task.state in FOR_A_PERSON),
-            *(task for task in to_land if troubles[task.id]),
+            *(task for task in results.tasks if troubles[task.id]),
             *(task for task in urgent if task.state is TaskState.SUCCEEDED),
         ],
-        to_land=[task for task in to_land if not troubles[task.id] and task.id not in blocking],
+        to_land=landable,
         troubles=troubles,
-        stands={task for task, result in results.items() if result.on in results},
+        behind=results.behind,
+        unseen=results.unseen,
         blocking=blocking,
-        sizes={task.id: _size(invocation, task) for task in to_land if task.id not in blocking},
+        sizes={task.id: _size(invocation, task) for task in landable[:MOST_SIZED]},
         failed=[task for task in failed if now - (task.finished_ms or 0) < RECENT_MS],
     )
-
-
-def contains(repository: Repository, commit: str, *, at: str) -> bool:
-    """Whether the history of `at` contains `commit`; False where git can't tell."""
-    asked = ["merge-base", "--is-ancestor", commit, at]
-    return repository.git(asked, check=False).code == 0
 
 
 def _where(checkout: Checkout | None) -> tuple[str, str]:
@@ -149,23 +142,6 @@ def _where(checkout: Checkout | None) -> tuple[str, str]:
         return branch, head_commit(checkout.cwd)
     except GitError:  # no commit yet
         return branch, ""
-
-
-def _to_land(invocation: Invocation, commit: str) -> list[Task]:
-    standing = invocation.standing
-    done = invocation.lessor.tasks.tasks(
-        repository=standing.id, states=[TaskState.SUCCEEDED], most=MOST_DONE
-    )
-    results = [
-        task
-        for task in done
-        if task.stage in _FINISHED_WELL and task.commit and task.commit != task.base
-    ]
-    if standing.checkout is None or not commit:
-        return results[:MOST_LANDING]
-    repository = standing.checkout.repository
-    waiting = (task for task in results if not contains(repository, task.commit or "", at=commit))
-    return list(islice(waiting, MOST_LANDING))
 
 
 def _size(invocation: Invocation, task: Task) -> str:

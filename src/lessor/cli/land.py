@@ -13,6 +13,7 @@ from lessor.cli.options import command, pass_invocation
 from lessor.cli.output import Record, columns, write_lines
 from lessor.cli.phrases import next_lines, title_line
 from lessor.cli.text import Line, Piece, Tone, pad, shown, width, wrap
+from lessor.cli.to_land import in_landing_order
 from lessor.errors import ConflictError, GitError
 from lessor.git.repository import current_branch
 from lessor.model.task import Task
@@ -87,9 +88,8 @@ def _tip(invocation: Invocation, branch: str) -> str:
 
 
 def _all(invocation: Invocation) -> list[Task]:
-    lessor = invocation.lessor
-    results = lessor.landings.results(repository=invocation.repository)
-    return [lessor.tasks.task(result.task) for result in results]
+    results = invocation.lessor.landings.results(repository=invocation.repository)
+    return in_landing_order(invocation.lessor, results)
 
 
 def _lines(done: Sequence[Landing], branch: str) -> list[Line]:

@@ -49,7 +49,7 @@ def page_lines(board: Board, width: int) -> list[Line]:
         _section("ready", _one_each(_ready(board, width)), width),
         _section("waits", _waits(board, width), width, unseen=_unseen(board)),
         _section("needs you", _needs(board, width), width),
-        _section("to land", _one_each(_results(board, width)), width),
+        _section("to land", _one_each(_results(board, width)), width, unseen=board.unseen),
         _section("held", _one_each(_holds(board.holds, board, width)), width),
         _section("failed", _failures(board, width), width),
     ]
@@ -65,7 +65,7 @@ def headlines(board: Board, width: int) -> list[Line]:
         (len(board.ready), "ready"),
         (waiting, "waits" if waiting == 1 else "wait"),
         (len(board.needs_you), "needs you" if len(board.needs_you) == 1 else "need you"),
-        (len(board.to_land), "to land"),
+        (len(board.to_land) + board.unseen, "to land"),
         (len(board.failed), "failed"),
     ]
     said = " · ".join(f"{number} {word}" for number, word in counts if number)
@@ -88,7 +88,7 @@ def place(board: Board) -> str:
 def next_steps(board: Board) -> list[str]:
     """The one or two commands that are worth the most now."""
     steps = [_need_step(task, board) for task in board.needs_you[:1]]
-    first = next((task for task in board.to_land if task.id not in board.stands), None)
+    first = next((task for task in board.to_land if task.id not in board.behind), None)
     if first is not None:
         steps += [f"lessor diff {first.number}", f"lessor land {first.number}"]
     if not steps and board.failed:
