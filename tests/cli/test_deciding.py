@@ -34,6 +34,24 @@ def test_answer_puts_the_task_back_with_the_answer_in_its_prompt(person: Person)
     assert task["prompt"].endswith("v3, and link the guide")
 
 
+def test_show_tells_an_answer_from_what_was_asked(person: Person) -> None:
+    number = asked(person)
+    person.ok("answer", number, "v3, and link the guide")
+    lines = person.ok("show", number).lines
+    assert '  question "v2 or v3?"' in lines
+    assert "  answered dana: v3, and link the guide" in lines
+    assert not [line for line in lines if line.startswith(("  asked ", "  said "))]
+
+
+def test_show_keeps_what_was_asked_at_first_apart_from_later_words(person: Person) -> None:
+    person.ok("add", "a", "--max-attempts", "1", "--prompt", "-", stdin="Round half even.")
+    person.ok("fail", person.claim()["leaseId"], "--error", "boom")
+    person.ok("retry", "1", "mind the rounding")
+    lines = person.ok("show", "1").lines
+    assert "  asked    Round half even." in lines
+    assert "  added    dana: mind the rounding" in lines
+
+
 def test_answer_reads_standard_input(person: Person) -> None:
     number = asked(person)
     person.ok("answer", number, "-", stdin="from a file\n")

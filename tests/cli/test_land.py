@@ -103,7 +103,9 @@ def test_what_another_needed_first_lands_first(person: Person, shop: Path) -> No
     assert [(one["number"], one["outcome"]) for one in done] == [(n, "landed") for n in order]
 
 
-def test_the_page_counts_all_results_and_names_the_first(person: Person, finished: Finished) -> None:
+def test_the_page_counts_all_results_and_names_the_first(
+    person: Person, finished: Finished
+) -> None:
     for n in range(14):
         finished(f"Result {n}", {f"made/{n}": "one\n"})
     lines = person.ok().lines

@@ -22,6 +22,7 @@ from lessor.errors import InvalidError, TransitionRefusedError
 from lessor.model.lifecycle import is_terminal
 from lessor.model.task import AD_HOC, NewTask, Task
 from lessor.service.deciding import Decided
+from lessor.service.wording import LONGEST_TEXT
 
 _NOW = {"needs_person": "is waiting for your answer"}
 
@@ -63,7 +64,11 @@ def retry(invocation: Invocation, *, task: str, words: str, request_id: str) -> 
         return
     with refusals([found], "queued again"):
         done = invocation.lessor.tasks.requeue(
-            [found.id], actor=invocation.person, addition=said, request_id=request_id
+            [found.id],
+            actor=invocation.person,
+            reason=said if len(said.encode()) <= LONGEST_TEXT else "",
+            addition=said,
+            request_id=request_id,
         )
     _answer(invocation, [found], done, "is queued again", next_step="lessor run")
 

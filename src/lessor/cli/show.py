@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 import click
 
+from lessor.cli.asked import Told, split_prompt
 from lessor.cli.diff import counts_text
 from lessor.cli.finding import find_task
 from lessor.cli.halts import halt_here, halt_text
 from lessor.cli.invocation import Invocation
 from lessor.cli.logs import logs_here
 from lessor.cli.options import command, pass_invocation
-from lessor.cli.phrases import next_lines, reason_text
+from lessor.cli.phrases import first_paragraph, next_lines, reason_text
 from lessor.cli.records import lease_record, task_record, why_record
 from lessor.cli.results import block_words, changed_files, landing_trouble
 from lessor.cli.states import state_text, tone_of
@@ -23,12 +24,13 @@ from lessor.model.grant import Result
 from lessor.model.lease import SECOND, LeaseEnd
 from lessor.model.lifecycle import is_terminal
 from lessor.model.task import AD_HOC, DRILL, Task
-from lessor.service.reading import LeaseRecord
+from lessor.service.reading import HistoryEntry, LeaseRecord
 
 LABEL = 11
 MOST_TEXT_LINES = 12
 MOST_FILES = 12
 MOST_SAVED = 4
+MOST_EVENTS = 10_000
 
 _ENDS = {
     "completed": "completed",
@@ -104,9 +106,14 @@ def _lines(
     width = invocation.columns
     result = next((lease.result for lease in reversed(leases) if lease.result), None)
     facts = {} if result is None else result.facts
-    lines = [_head(task, width), *_asked(task, width)]
-    if task.said and task.said.strip() not in (task.last_error or ""):
-        lines += _shortened(_paragraph("said", f'"{task.said.strip()}"', width))
+    asked, told = split_prompt(task, _history(invocation, task))
+    lines = [_head(task, width), *_asked(task, asked, width), *_told(told, width)]
+    known = {
+        one.question for one in told
+    }  # a question that was answered is shown beside the answer
+    said = (task.said or "").strip()
+    if said and said not in (task.last_error or "") and first_paragraph(said) not in known:
+        lines += _shortened(_paragraph("said", f'"{said}"', width))
     if task.last_error:
         lines += _shortened(_paragraph("error", task.last_error.strip(), width, tone=Tone.BAD))
     lines += _logs(invocation, task, leases, width)
@@ -145,8 +152,28 @@ def _head(task: Task, width: int) -> Line:
     ]
 
 
-def _asked(task: Task, width: int) -> list[Line]:
-    text = task.prompt.strip()
+def _history(invocation: Invocation, task: Task) -> list[HistoryEntry]:
+    """What happened to the task, where that can matter to what it was asked for."""
+    return (
+        invocation.lessor.tasks.history(task.id, most=MOST_EVENTS)
+        if task.prompt and task.epoch
+        else []
+    )
+
+
+def _told(told: Sequence[Told], width: int) -> list[Line]:
+    """What people told it since: answers beside their questions, and the words of a retry."""
+    lines: list[Line] = []
+    for one in told:
+        if one.question:
+            lines += _shortened(_paragraph("question", f'"{one.question}"', width))
+        who = f"{one.who}: " if one.who else ""
+        label = "answered" if one.question else "added"
+        lines += _shortened(_paragraph(label, f"{who}{one.text.strip()}", width))
+    return lines
+
+
+def _asked(task: Task, text: str, width: int) -> list[Line]:
     lines = _paragraph("asked", text, width) if text else []
     if len(lines) > MOST_TEXT_LINES:
         more = f"and {len(lines) - MOST_TEXT_LINES} more lines: -o json"
