@@ -227,6 +227,25 @@ def test_who_is_killed_while_it_copies_leaves_nothing_that_passes_for_the_file(
     assert (worktree / ".env").read_bytes() == b"x" * 300_000
 
 
+def test_a_copy_is_on_the_disk_before_it_passes_for_the_file(
+    main: Path, worktree: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Else a power cut could leave its mode and none of its bytes."""
+    (main / ".env").write_bytes(b"x" * 300_000)
+    flushed: list[tuple[int, int]] = []
+    fsync = os.fsync
+
+    def recorded(handle: int) -> None:
+        fsync(handle)
+        found = os.fstat(handle)
+        flushed.append((found.st_size, stat.S_IMODE(found.st_mode)))
+
+    monkeypatch.setattr(os, "fsync", recorded)
+    assert bring_along(main, worktree) == [".env"]
+    assert flushed == [(300_000, 0o200)]
+    assert (worktree / ".env").stat().st_mtime_ns == (main / ".env").stat().st_mtime_ns
+
+
 _KILLED_AT_A_THIRD = """
 import resource, signal, sys
 from pathlib import Path

@@ -169,8 +169,10 @@ def _copy_bytes(original: Path, place: Path, found: os.stat_result) -> None:
             with os.fdopen(writing, "wb") as copy:
                 shutil.copyfileobj(source, copy)
                 copy.flush()
+                os.utime(copy.fileno(), ns=(found.st_atime_ns, found.st_mtime_ns))
+                # A power cut may else keep the mode and take the bytes.
+                os.fsync(copy.fileno())
                 os.fchmod(copy.fileno(), stat.S_IMODE(found.st_mode) & 0o777)
         except OSError:
             place.unlink()
             raise
-    os.utime(place, ns=(found.st_atime_ns, found.st_mtime_ns))
