@@ -6,17 +6,22 @@ import fcntl
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from pooler import Pooler
 
 from builders import MakeStore, StoreUnderTest
+from lessor.clock import SystemClock
 from lessor.connect import connect
-from lessor.errors import StoreCorruptError, StoreNewerError, StoreUnsupportedError
+from lessor.errors import BusyError, StoreCorruptError, StoreNewerError, StoreUnsupportedError
 from lessor.store.migrations import Migration, load_migrations, pending
 from lessor.store.postgres import opening as postgres_opening
+from lessor.store.sqlite import place
 from servers import Server
 
 OPEN = """
@@ -131,6 +136,37 @@ def test_a_migration_that_fails_leaves_nothing(
     server.drop(url)
 
 
+def test_a_migration_that_stays_locked_is_told_with_its_keeper_also_through_a_pooler(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pooler's sessions have no limit of ours; a session's own setting would leak to others."""
+    url = server.create("")
+    monkeypatch.setattr(postgres_opening, "LOCK_PATIENCE_MS", 50)
+    with closing(Pooler(url)) as pooler:
+        for way in (url, pooler.url):
+            with psycopg.connect(url, application_name="keeper") as keeper:
+                keeper.execute("SELECT pg_advisory_xact_lock(%s)", (0x4C6573736F72,))
+                with ThreadPoolExecutor(1) as aside:
+                    opened = aside.submit(connect, way)
+                    try:
+                        refused = opened.exception(timeout=20)
+                    finally:
+                        keeper.rollback()
+                assert isinstance(refused, BusyError)
+                pid = keeper.info.backend_pid
+                assert refused.facts["pid"] == pid
+                assert f"session {pid}" in refused.message
+                assert "(keeper)" in refused.message
+                assert f"pg_terminate_backend({pid})" in refused.next_step
+        with psycopg.connect(pooler.url, autocommit=True, prepare_threshold=None) as db:
+            for _ in range(6):
+                assert db.execute("SHOW lock_timeout").fetchone() == ("0",)
+                row = db.execute("SELECT to_regnamespace('lessor')").fetchone()
+                assert row == (None,)
+        connect(pooler.url).close()
+    server.drop(url)
+
+
 def test_a_server_that_is_too_old_is_refused(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,6 +189,66 @@ def test_a_second_writer_of_another_schema_is_refused(make_store: MakeStore) -> 
     assert store.contents() == before
     os.close(other)
     store.connect()
+
+
+STOPPED = """
+import fcntl, os, signal, sys
+lock = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o600)
+fcntl.flock(lock, fcntl.LOCK_EX)
+os.kill(os.getpid(), signal.SIGSTOP)
+"""
+
+
+def test_a_stopped_process_that_has_a_sqlite_store_alone_is_named_and_not_waited_for_for_ever(
+    make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = make_store("sqlite")
+    lock = store.path.with_name("lessor.db.lock")
+    before = store.contents()
+    with subprocess.Popen([sys.executable, "-c", STOPPED, str(lock)]) as stopped:
+        os.waitpid(stopped.pid, os.WUNTRACED)
+        monkeypatch.setattr(place, "PATIENCE_MS", 50)
+        with pytest.raises(
+            BusyError, match=f"Process {stopped.pid} has the store alone"
+        ) as refused:
+            store.connect()
+        stopped.kill()
+    assert refused.value.facts["pid"] == stopped.pid
+    assert str(stopped.pid) in refused.value.next_step
+    assert store.contents() == before
+    store.connect()
+
+
+def test_a_process_that_lets_go_of_a_sqlite_store_is_waited_for(
+    make_store: MakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = make_store("sqlite")
+    lock = os.open(store.path.with_name("lessor.db.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    monkeypatch.setattr(SystemClock, "wait", lambda *_: fcntl.flock(lock, fcntl.LOCK_UN))
+    assert store.connect().registry.repositories() == []
+    os.close(lock)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "1: FLOCK  ADVISORY  WRITE 0 {where} 0 EOF",
+        "1: FLOCK  ADVISORY  READ 12 {where} 0 EOF",
+        "1: -> FLOCK  ADVISORY  WRITE 12 {where} 0 EOF",
+        "1: POSIX  ADVISORY  WRITE 12 {where} 0 EOF",
+        "1: FLOCK  ADVISORY  WRITE 12 00:00:1 0 EOF",
+        "",
+    ],
+)
+def test_nobody_is_named_who_doesnt_have_the_store_alone(tmp_path: Path, line: str) -> None:
+    found = tmp_path.stat()
+    where = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+    (tmp_path / "locks").write_text(line.format(where=where))
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    assert place.holder_of(descriptor, locks=tmp_path / "locks") is None
+    assert place.holder_of(descriptor, locks=tmp_path / "none") is None
+    os.close(descriptor)
 
 
 def test_writers_of_the_same_schema_work_side_by_side(make_store: MakeStore) -> None:

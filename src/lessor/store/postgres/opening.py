@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import psycopg
 
-from lessor.errors import StoreUnsupportedError
+from lessor.errors import BusyError, StoreUnsupportedError
 from lessor.ids import new_store_key
 from lessor.store.migrations import load_migrations, pending
 
 OLDEST_SERVER = 150000
 # Held for the migration's transaction only, so a pooler in transaction mode keeps it right.
 _MIGRATION_LOCK = 0x4C6573736F72
+LOCK_PATIENCE_MS = 10_000
+"""How long another's migration is waited for; one takes less than a second."""
+_HOLDER = """SELECT pid, concat('session ', pid, ' of ', coalesce(usename, 'another role'),
+    ' from ' || client_addr, ' (' || nullif(application_name, '') || ')')
+  FROM pg_locks JOIN pg_stat_activity USING (pid)
+ WHERE locktype = 'advisory' AND granted AND classid = %s AND objid = %s AND objsubid = 1
+   AND pg_locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())"""
+# Until the transaction's end, as the next one may be another client's.
+LOCAL_SETTINGS = """set_config('idle_in_transaction_session_timeout', '5000', true),
+  set_config('synchronous_commit',
+    coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), true)"""
 
 
 def migrate(db: psycopg.Connection[tuple[object, ...]]) -> None:
@@ -19,6 +30,7 @@ def migrate(db: psycopg.Connection[tuple[object, ...]]) -> None:
     Raises:
         StoreUnsupportedError: the server is older than PostgreSQL 15.
         StoreNewerError: a newer Lessor made the schema.
+        BusyError: another process that makes the schema doesn't come to its end.
     """
     if db.info.server_version < OLDEST_SERVER:
         raise StoreUnsupportedError(
@@ -30,7 +42,7 @@ def migrate(db: psycopg.Connection[tuple[object, ...]]) -> None:
     if not pending(migrations, _applied(db)):
         return
     with db.transaction():
-        db.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
+        _lock(db)
         db.execute("CREATE SCHEMA IF NOT EXISTS lessor")
         db.execute(
             "CREATE TABLE IF NOT EXISTS lessor.schema_migration "
@@ -47,6 +59,35 @@ def migrate(db: psycopg.Connection[tuple[object, ...]]) -> None:
                     "INSERT INTO lessor.meta (key, value) VALUES ('store_key', %s)",
                     (str(new_store_key()),),
                 )
+
+
+def _lock(db: psycopg.Connection[tuple[object, ...]]) -> None:
+    """Keep other migrations out until the transaction's end, whatever stands between.
+
+    Behind a pooler the session has no settings of ours: another's lock would be waited for for ever, and
+    ours would stay with the server where this process is stopped.
+    """
+    db.execute(
+        f"SELECT set_config('lock_timeout', '{LOCK_PATIENCE_MS}', true), {LOCAL_SETTINGS}".encode()
+    )
+    try:
+        with db.transaction():  # the question who has it is asked after the failure
+            db.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
+    except psycopg.errors.LockNotAvailable as late:
+        raise _kept(db) from late
+
+
+def _kept(db: psycopg.Connection[tuple[object, ...]]) -> BusyError:
+    row = db.execute(_HOLDER, (_MIGRATION_LOCK >> 32, _MIGRATION_LOCK & 0xFFFFFFFF)).fetchone()
+    pid, who = (None, "another process") if row is None else (int(str(row[0])), str(row[1]))
+    return BusyError(
+        f"The store's schema has to be made or brought up to date, and {who} keeps it locked.",
+        next_step="Try again."
+        if pid is None
+        else f"If it doesn't end, end it at the server: SELECT pg_terminate_backend({pid}).",
+        retry_ms=1_000,
+        pid=pid,
+    )
 
 
 # Every statement finds its rows by index, and is planned once for many calls: planning took 0.55 ms of

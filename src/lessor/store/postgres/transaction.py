@@ -15,6 +15,7 @@ from psycopg.types.numeric import Int8Dumper
 from lessor.store import Call, Row
 from lessor.store.postgres.line import Line, Statement, parse_statement
 from lessor.store.postgres.lineage import Lineage
+from lessor.store.postgres.opening import LOCAL_SETTINGS, LOCK_PATIENCE_MS
 from lessor.store.statements import load_statements
 
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
@@ -32,10 +33,8 @@ def own_statements() -> Mapping[str, Statement]:
         "commit": "COMMIT",
         "rollback": "ROLLBACK",
         "discard_plans": "DISCARD PLANS",
-        # Until the transaction's end, as the next one may be another client's: see opening.settle.
-        "settings": """SELECT set_config('lock_timeout', '10000', true),
-          set_config('idle_in_transaction_session_timeout', '5000', true), set_config('synchronous_commit',
-            coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), true)""",
+        # See opening.settle.
+        "settings": f"SELECT set_config('lock_timeout', '{LOCK_PATIENCE_MS}', true), {LOCAL_SETTINGS}",
     }
     texts = {**load_statements("postgres"), **frame}
     return {name: parse_statement(text) for name, text in texts.items()}

@@ -9,7 +9,9 @@ import re
 import shlex
 from pathlib import Path
 
+from lessor.clock import SystemClock
 from lessor.errors import (
+    BusyError,
     LessorError,
     StoreNewerError,
     StoreUnavailableError,
@@ -40,6 +42,11 @@ NETWORK = frozenset(
     }
 )
 MOUNTS = Path("/proc/self/mountinfo")
+LOCKS = Path("/proc/locks")
+PATIENCE_MS = 10_000
+"""How long a process that has the store alone is waited for."""
+_LOOK_MS = 5
+_ALONE = ["FLOCK", "ADVISORY", "WRITE"]
 NEEDED = 128 * 1024
 """Bytes without which SQLite can't open a file: its shared memory alone takes 32 kB."""
 _POINT = 4  # the field of a mount's place
@@ -127,16 +134,15 @@ class WriterLock:
 
         Raises:
             StoreNewerError: a process that writes another schema version has the file open.
+            BusyError: a process that has it alone doesn't let go; it may be stopped.
         """
         try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.pwrite(self._fd, f"{version:<12}".encode(), 0)
-        except BlockingIOError:
-            fcntl.flock(self._fd, fcntl.LOCK_SH)
+            if self._take(fcntl.LOCK_EX):
+                os.pwrite(self._fd, f"{version:<12}".encode(), 0)
+            self._share()
+            other = os.pread(self._fd, 12, 0).decode("ascii", errors="replace").strip()
         except OSError as error:
             raise unavailable(self._path, error) from error
-        other = os.pread(self._fd, 12, 0).decode("ascii", errors="replace").strip()
-        fcntl.flock(self._fd, fcntl.LOCK_SH)
         if other and other != str(version):
             self.close()
             raise StoreNewerError(
@@ -148,17 +154,64 @@ class WriterLock:
 
     def alone(self) -> bool:
         """Whether no other process has the store open (kept until `hold`)."""
+        return self._take(fcntl.LOCK_EX)
+
+    def _take(self, kind: int) -> bool:
         try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._fd, kind | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
         return True
+
+    def _share(self) -> None:
+        """Hold it with others; from holding it alone this isn't one step, and another may come first."""
+        clock = SystemClock()
+        until_ms = clock.boottime_ms() + PATIENCE_MS
+        while not self._take(fcntl.LOCK_SH):
+            if clock.boottime_ms() >= until_ms:
+                raise self._kept()
+            clock.wait(_LOOK_MS)
+
+    def _kept(self) -> BusyError:
+        pid = holder_of(self._fd)
+        who = f"Process {pid}" if pid else "Another process"
+        look = (
+            f"ps -o pid,stat,args -p {pid}" if pid else f"fuser -v {shlex.quote(str(self._path))}"
+        )
+        return BusyError(
+            f"{who} has the store alone, to restore it or bring it up to date, and doesn't let go.",
+            next_step=f"Look at it: {look}. Where it is stopped (T), let it go on (kill -CONT) or end it; "
+            "else try again.",
+            retry_ms=1_000,
+            lock=str(self._path),
+            pid=pid,
+        )
 
     def close(self) -> None:
         """Leave the writers."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+def holder_of(lock: int, *, locks: Path = LOCKS) -> int | None:
+    """The process that holds the open file `lock` alone; None where this system doesn't tell.
+
+    Args:
+        locks: the system's list of locks, as Linux writes it.
+    """
+    found = os.fstat(lock)
+    device = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}"
+    try:
+        lines = locks.read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        _, *what, pid, where, _, _ = line.split()
+        # A process of another container is told as 0.
+        if where == f"{device}:{found.st_ino}" and what == _ALONE and pid != "0":
+            return int(pid)
+    return None
 
 
 def file_id(path: Path) -> tuple[int, int] | None:
