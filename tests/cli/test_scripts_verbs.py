@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -345,3 +346,16 @@ def test_a_token_that_a_crash_left_goes_once_its_lease_is_over(
     assert elsewhere.exists(), "a lease of another store"
     assert other.exists()
     person.ok("drop", "web")
+
+
+def test_a_token_that_a_stopped_command_keeps_is_not_waited_for_for_ever(person: Person) -> None:
+    acquired = person.ok("acquire", "--scope", "services/billing").lines
+    lease = acquired[0].removeprefix("lease acquired: ")
+    (token,) = (person.state / "leases").glob(f"{lease}.json")
+    with token.open("rb") as kept:
+        fcntl.flock(kept, fcntl.LOCK_EX)
+        refused = person.run("renew", lease)
+    assert refused.code == 75
+    assert f"has the token of {lease}" in refused.err
+    assert f"fuser -v {token}" in refused.err.replace("\n", " ")
+    person.ok("renew", lease)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lessor.cli.invocation import Invocation
-from lessor.errors import ConflictError, DeniedError, HostError, LeaseLostError
+from lessor.clock import SystemClock
+from lessor.errors import BusyError, ConflictError, DeniedError, HostError, LeaseLostError
 from lessor.model.lease import Holder
 from lessor.runner.lease_file import forget_holder, lease_file, read_holder, write_holder
 from lessor.runner.left_tokens import forget_left
@@ -23,6 +25,10 @@ __all__ = [
     "keep_token",
     "token_path",
 ]
+
+PATIENCE_MS = 10_000
+"""How long another command of this machine that has a lease's token is waited for."""
+_LOOK_MS = 20
 
 
 def token_path(invocation: Invocation, lease: str) -> Path:
@@ -90,6 +96,7 @@ def holding(invocation: Invocation, lease: str) -> Iterator[Holder]:
         LeaseLostError: the lease is over, and its token is gone with it.
         DeniedError: it is live, and its token isn't here.
         ConflictError: a run keeps it, and would lose it by another's renewal.
+        BusyError: another command has it, and doesn't let go; it may be stopped.
     """
     path = token_path(invocation, lease)
     descriptor = _locked(path)
@@ -130,12 +137,36 @@ def _locked(path: Path) -> int | None:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return None
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        try:
+            _lock(descriptor, path)
+        except BusyError:
+            os.close(descriptor)
+            raise
         # A renewal puts a new file in the old one's place: whoever waited for the old one looks again.
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(descriptor), path.stat()):
                 return descriptor
         os.close(descriptor)
+
+
+def _lock(descriptor: int, path: Path) -> None:
+    clock = SystemClock()
+    until_ms = clock.boottime_ms() + PATIENCE_MS
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if clock.boottime_ms() < until_ms:
+                clock.wait(_LOOK_MS)
+                continue
+            raise BusyError(
+                f"Another command on this machine has the token of {path.stem}, and doesn't let go.",
+                next_step=f"Look at it: fuser -v {shlex.quote(str(path))}. Where it is stopped (T), let it "
+                "go on (kill -CONT) or end it; else try again.",
+                retry_ms=1_000,
+                path=str(path),
+            ) from None
+        return
 
 
 def _refusal(invocation: Invocation, lease: str) -> LeaseLostError | DeniedError:
