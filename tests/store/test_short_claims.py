@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from builders import MakeStore, Yard
+from lessor.clock import ManualClock
 from lessor.store.postgres.transaction import own_statements
 from lessor.store.statements import load_statements
 
@@ -88,3 +89,49 @@ def test_a_pass_from_the_beginning_leaves_to_the_rule_what_ran_out_or_fell_due(
     fleet.store.advance(2 * SECOND)
     with pytest.raises(KeyError, match="claim_write"):
         fleet.claim_free()
+
+
+class TurningClock(ManualClock):
+    """A clock that goes on by a millisecond at each look of a claim at its marks."""
+
+    turning = False
+
+    def boottime_ms(self) -> int:
+        now = super().boottime_ms()
+        self._boottime += self.turning
+        return now
+
+
+@pytest.fixture
+def turning(make_store: MakeStore) -> Yard:
+    """A PostgreSQL store whose second can turn over between two looks."""
+    store = make_store("postgres")
+    store.clock = TurningClock()
+    return Yard(store, store.connect())
+
+
+@pytest.mark.parametrize("looks", range(1, 6))
+def test_what_fell_due_is_seen_also_where_the_second_turns_over_between_two_looks(
+    turning: Yard, looks: int
+) -> None:
+    for name in ("first", "second", "third"):
+        turning.add(name, free=True)
+    turning.add("due", free=True, priority=1, delay=dt.timedelta(milliseconds=500))
+    assert turning.titles(turning.claim_free()) == ["first"]
+    turning.store.advance(SECOND - looks)
+    turning.store.clock.turning = True
+    assert "due" in turning.titles([*turning.claim_free(), *turning.claim_free()])
+
+
+def test_a_pass_from_the_beginning_that_a_rule_has_to_make_begins_there_too(
+    turning: Yard,
+) -> None:
+    """Another process's urgent task lies before the mark, behind one that has to be parked."""
+    turning.add("first", scopes=("src",))
+    assert turning.titles(turning.claim()) == ["first"]
+    other = Yard(turning.store, turning.store.connect())
+    other.add("blocked", scopes=("src/a",), priority=2)
+    other.add("urgent", scopes=("docs",), priority=1)
+    other.add("later", scopes=("tests",))
+    turning.store.advance(SECOND)
+    assert turning.titles(turning.claim()) == ["urgent"]

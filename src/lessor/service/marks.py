@@ -52,19 +52,31 @@ class Marks:
                 return START
             return self._marks.get(lane, START)
 
-    def is_fresh(self, lane: Lane) -> bool:
-        """Whether a full scan was made within the last second."""
+    def fresh(self, lane: Lane) -> Mark | None:
+        """The same where a full scan was made within the last second; else None: one is due, and stays so.
+
+        One look at the clock: a second that turns over between two would count as a full scan.
+        """
         now = self._clock.boottime_ms()
-        return now - self._full.get(lane, now - FULL_SCAN_MS) < FULL_SCAN_MS
+        with self._lock:
+            if now - self._full.get(lane, now - FULL_SCAN_MS) >= FULL_SCAN_MS:
+                return None
+            return self._marks.get(lane, START)
 
     def is_short(self, lane: Lane) -> bool:
         """Whether no claim of the last second was left to the long way round."""
         return self._used and self._clock.boottime_ms() >= self._long.get(lane, 0)
 
-    def lengthen(self, lane: Lane) -> None:
-        """Go the long way round for a second: what left a claim to it seldom goes away at once."""
+    def lengthen(self, lane: Lane, *, began: Mark | None) -> None:
+        """Go the long way round for a second: what left a claim to it seldom goes away at once.
+
+        Args:
+            began: where the short way began; a full scan that it had begun is still to be made.
+        """
         with self._lock:
             self._long[lane] = self._clock.boottime_ms() + FULL_SCAN_MS
+            if began == START:
+                self._full.pop(lane, None)
 
     def since(self, lane: Lane) -> int:
         """From when on, by the store's clock, leases may have run out or ended unseen."""

@@ -31,6 +31,7 @@ def claim_short(
     """
     if not marks.is_short(claim.lane) or claim.only or claim.careful:
         return None
+    mark: Mark | None = None
     try:
         if claim.repository:
             if claim.request.wanted > 1 or _several(before) is not None:
@@ -38,16 +39,14 @@ def claim_short(
             mark = marks.start(claim.lane)
             since = 0 if mark == START else marks.since(claim.lane)
             done, rows = claim_next(store, claim, mark=mark, since_ms=since, before=before)
-        elif marks.is_fresh(claim.lane):
-            done, rows = _claim_some(
-                store, claim, mark=marks.start(claim.lane), before=before, must=must
-            )
+        elif (fresh := marks.fresh(claim.lane)) is not None:
+            done, rows = _claim_some(store, claim, mark=fresh, before=before, must=must)
         else:
             done, rows = _claim_whole(store, claim, before=before, must=must)
             if rows:
                 marks.start(claim.lane)  # with nothing found, the rule makes the full pass
     except LongWay:
-        marks.lengthen(claim.lane)
+        marks.lengthen(claim.lane, began=mark)
         return None
     if rows:
         marks.reach(claim.lane, (rows[-1].rank, rows[-1].task_id), at_ms=rows[-1].now)
