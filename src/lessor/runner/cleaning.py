@@ -34,6 +34,7 @@ from lessor.runner.salvaging import LONGEST_WHY, note_saved, save
 from lessor.runner.settling import Settled, forget_landing, give_up_gone, settle_landed
 from lessor.runner.site import Site
 from lessor.runner.taken import refuse_taken
+from lessor.runner.unpinning import drop_pins
 from lessor.runner.unrecorded import Stray, note_unrecorded, strays
 from lessor.runner.words import kept_text
 
@@ -89,8 +90,8 @@ def clean(site: Site, *, dry: bool = False) -> Cleaning:
     """Take away every workspace that is empty, merged or kept; the rest stays, with its reasons.
 
     Removals that were cut short are finished or undone, half a worktree is made whole before it is
-    judged, records of what is gone are closed, and the store is told of salvages that it missed, and of
-    results that landed or are gone.
+    judged, records of what is gone are closed, the store is told of salvages that it missed, and of
+    results that landed or are gone, and bases are pinned no longer that nothing needs.
 
     Args:
         site: the repository on this host.
@@ -104,6 +105,8 @@ def clean(site: Site, *, dry: bool = False) -> Cleaning:
     outcomes = tuple(_clean_one(site, look, dry=dry) for look in look_at_all(site))
     settled = () if dry else settle_results(site)
     given_up = () if dry else _give_up_gone(site)
+    if not dry:
+        drop_pins(site.lessor, site.repo.common_dir, repository=site.repository)
     return Cleaning(
         outcomes=outcomes,
         refused=refused,
@@ -131,6 +134,7 @@ def give_up(site: Site, task: str) -> bool:
         return False
     discarded = landings.discarded(task, reason="discarded by a person")
     forget_landing(site.repo.common_dir, task)
+    drop_pins(site.lessor, site.repo.common_dir, repository=site.repository, only=[task])
     return discarded
 
 

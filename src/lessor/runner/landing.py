@@ -22,6 +22,7 @@ from lessor.model.task import Stage, Task, TaskId
 from lessor.runner.checks import Checks, how_it_ended
 from lessor.runner.desk import Desk
 from lessor.runner.settling import Settled, forget_landing, settle_landed
+from lessor.runner.unpinning import drop_pins
 from lessor.runner.words import kept_text, last_line, took_text
 
 TRIES = 5
@@ -275,8 +276,10 @@ class Lander:
         return f"{told}: {said}" if said else told, ""
 
     def _record(self, task: Task, commit: str, *, how: str) -> None:
-        self._desk.lessor.landings.landed(task.id, commit=commit, target=self._branch, how=how)
-        forget_landing(self._desk.repo.common_dir, task.id)
+        desk = self._desk
+        desk.lessor.landings.landed(task.id, commit=commit, target=self._branch, how=how)
+        forget_landing(desk.repo.common_dir, task.id)
+        drop_pins(desk.lessor, desk.repo.common_dir, repository=desk.repository, only=[task.id])
 
     def _there(self, task: Task, there: Mapping[TaskId, Settled]) -> Landing:
         forget_landing(self._desk.repo.common_dir, task.id)

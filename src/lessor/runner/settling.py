@@ -20,6 +20,7 @@ from lessor.git.target import Target, read_refs
 from lessor.model.task import Stage, Task
 from lessor.runner.desk import Desk
 from lessor.runner.noting import NoteKind
+from lessor.runner.unpinning import drop_pins
 from lessor.service.landing import Unlanded
 from lessor.service.lessor import Lessor
 
@@ -51,7 +52,7 @@ def settle_landed(
         return []
     tasks = [lessor.tasks.task(one.task) for one in results]
     found = [*_by_history(common_dir, tasks, target), *_cut_off(common_dir, tasks, target)]
-    return _settle(lessor, common_dir, found, target=target)
+    return _settle(lessor, common_dir, found, repository=repository, target=target)
 
 
 def settle_found(
@@ -65,7 +66,7 @@ def settle_found(
     """The same for tasks whose branches were judged against `target` already."""
     known = {one.task for one in _open_results(lessor, repository)}
     landed = (_settled(task, one) for task, one in found if task.id in known and _is_in(one))
-    return _settle(lessor, common_dir, landed, target=target)
+    return _settle(lessor, common_dir, landed, repository=repository, target=target)
 
 
 def give_up_gone(
@@ -119,12 +120,19 @@ def _open_results(lessor: Lessor, repository: str) -> list[Unlanded]:
 
 
 def _settle(
-    lessor: Lessor, common_dir: Path, found: Iterable[Settled], *, target: Target
+    lessor: Lessor,
+    common_dir: Path,
+    found: Iterable[Settled],
+    *,
+    repository: str,
+    target: Target,
 ) -> list[Settled]:
     settled = {one.task.id: one for one in found}
     for task, one in settled.items():
         lessor.landings.landed(task, commit=one.commit, target=target.name, how=one.how)
         forget_landing(common_dir, task)
+    if settled:
+        drop_pins(lessor, common_dir, repository=repository, only=settled.keys())
     return list(settled.values())
 
 
