@@ -33,7 +33,7 @@ from lessor.service.rows import (
 )
 from lessor.service.scanning import WIDEST, Behind
 from lessor.service.short_claims import claim_short
-from lessor.service.wish import Claim
+from lessor.service.wish import Claim, token_of
 from lessor.service.wording import check_count, check_name, check_text
 from lessor.store import Call, Row, Store, Transaction
 
@@ -85,7 +85,7 @@ class Claims:
         def either_way(claim: Claim) -> tuple[list[Row], list[GrantRow]]:
             if written:
                 return written[0], self._claim_on(claim, patient=True) or []
-            before = ending.calls if ending.short is None else ending.short
+            before = ending.short or ending.calls
             short = claim_short(self._store, self._marks, claim, before=before, must=True)
             if short is not None:
                 return short[0][0], short[1]
@@ -296,6 +296,7 @@ class Claims:
             queue=request.queue,
             repository=self._place(request),
             only=None,
+            first_token=token_of(request, 0),
         )
         return claim if request.task is None else self._for_task(claim, request.task)
 

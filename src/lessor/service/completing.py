@@ -32,20 +32,35 @@ class Ending(NamedTuple):
     """What ends leases with their results, as one transaction runs it.
 
     Attributes:
-        calls: complete_leases, and what follows from it.
-        short: the same for a single lease; a store of many writers leaves it to `calls` with LongWay
-            where others need its task. None where there are several.
+        several: what is completed, in the order of its answers.
+        shadows: what follows from it, whichever way it is completed.
     """
 
-    calls: Sequence[Call]
-    short: Sequence[Call] | None
+    several: Sequence[Completion]
+    shadows: Sequence[Call]
+
+    @property
+    def calls(self) -> list[Call]:
+        """complete_leases, and what follows from it; packed when it is asked for."""
+        rows = [{**item.row, "ord": place} for place, item in enumerate(self.several)]
+        return [("complete_leases", {"rows": pack(rows), "status": _COMPLETED}), *self.shadows]
+
+    @property
+    def short(self) -> list[Call] | None:
+        """The same for a single lease; None where there are several.
+
+        A store of many writers leaves it to `calls` with LongWay where others need its task.
+        """
+        if len(self.several) != 1:
+            return None
+        return [("complete_one", {**self.several[0].row, "status": _COMPLETED}), *self.shadows]
 
 
 class Completion(NamedTuple):
     """A holder's result, checked and packed once.
 
     Attributes:
-        row: what complete_leases takes for it, but for its place in the list.
+        row: what complete_leases takes for it; its place in the list is 0 until it is in one.
     """
 
     holder: Holder
@@ -75,7 +90,7 @@ def complete(
         several: Sequence[Completion],
         write: Callable[[Ending], list[Row]] = lambda ending: _write(store, ending),
     ) -> list[Ended | LeaseLostError]:
-        ending = _ending(several)
+        ending = Ending(several, cast_shadows((item.row, item.result) for item in several))
         answers = [CompletedRow._make(row) for row in write(ending)]
         if any(row.wakes for row in answers):
             changed()
@@ -114,19 +129,11 @@ def _completion(naming: Naming, holder: Holder, result: Result) -> Completion:
     return Completion(holder, packed, digest, row, result)
 
 
-def _ending(several: Sequence[Completion]) -> Ending:
-    rows = [{**item.row, "ord": place} for place, item in enumerate(several)]
-    shadows = cast_shadows((item.row, item.result) for item in several)
-    calls: list[Call] = [("complete_leases", {"rows": pack(rows), "status": _COMPLETED}), *shadows]
-    if len(rows) != 1:
-        return Ending(calls, None)
-    return Ending(calls, [("complete_one", {**rows[0], "status": _COMPLETED}), *shadows])
-
-
 def _write(store: Store, ending: Ending) -> list[Row]:
-    if ending.short is not None:
+    short = ending.short
+    if short is not None:
         with suppress(LongWay):
-            return store.together(*ending.short)[0]
+            return store.together(*short)[0]
     return store.together(*ending.calls)[0]
 
 

@@ -125,9 +125,11 @@ def in_turn(
     Args:
         first: what is done instead of `once` the first time, even for an empty list.
     """
+    act = first or once
+    if len(items) == 1:
+        return act(items)
     answers: dict[int, Answer] = {}
     left = list(range(len(items)))
-    act = first or once
     while left or act is not once:
         firsts = list({key(items[place]): place for place in reversed(left)}.values())
         firsts.sort()

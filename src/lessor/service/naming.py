@@ -9,12 +9,15 @@ from lessor.model.repository import RepositoryId
 from lessor.model.task import TaskId
 from lessor.model.worker import WorkerId
 
+_MOST_KNOWN = 4_096
+
 
 class Naming:
     """Translates between row numbers and the ids that people and programs see."""
 
     def __init__(self, store_key: int) -> None:
         self._key = store_key
+        self._workers: dict[str, int] = {}
 
     def task(self, row: int) -> TaskId:
         """The id of a task's row."""
@@ -45,8 +48,18 @@ class Naming:
         return self._row(text, "lease", "List the leases: lessor list --leases.")
 
     def worker_row(self, text: object) -> int:
-        """The row that a worker's id names; NotFoundError otherwise."""
-        return self._row(text, "worker", "Register a worker first.")
+        """The row that a worker's id names; NotFoundError otherwise.
+
+        Remembered, as each of a worker's calls names it, and a claim with its completion thrice.
+        """
+        known = self._workers.get(text) if isinstance(text, str) else None
+        if known is not None:
+            return known
+        row = self._row(text, "worker", "Register a worker first.")
+        if len(self._workers) >= _MOST_KNOWN:
+            self._workers.clear()
+        self._workers[str(text)] = row
+        return row
 
     def repository_row(self, text: object) -> int:
         """The row that a repository's id names; NotFoundError otherwise."""

@@ -43,9 +43,11 @@ class HighWater:
         """
         if lease_id <= self._known:
             return
-        with suppress(OSError):
+        try:
             os.pwrite(self._fd, f"{lease_id:<{_WIDTH}}".encode(), 0)
-            self._known = lease_id
+        except OSError:
+            return
+        self._known = lease_id
         self._unsynced += 1
         if self._unsynced >= _SYNC_EVERY:
             self.sync()

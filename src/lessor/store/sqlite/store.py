@@ -59,7 +59,7 @@ class SqliteStore:
             check_place(Path(path), mounts=mounts)
         try:
             self._db, self._writers = open_connection(path, now=self._now())
-            self._file = None if in_memory else file_id(self._place)
+            self._file = None if in_memory else file_id(path)
             self.key = read_key(self._db)
             self._suspension = Suspension(self.clock)
             if not in_memory:
@@ -76,8 +76,10 @@ class SqliteStore:
         """Run `rule` in one BEGIN IMMEDIATE transaction; commit when it returns."""
         with self._lock:
             for _ in range(TRIES):
-                with suppress(RetryRule):
+                try:
                     return self._write(rule)
+                except RetryRule:
+                    continue
         raise BusyError(
             "The store kept changing under a guarded write.", next_step="Try again.", retry_ms=100
         )
@@ -223,7 +225,7 @@ class SqliteStore:
 
     def _refuse_moved(self) -> None:
         """Grant nothing in a file that others don't find: they grant the same in another one."""
-        if self._file is not None and file_id(self._place) != self._file:
+        if self._file is not None and file_id(self.path) != self._file:
             raise moved(self._place)
 
     def _refuse_other(self, connection: apsw.Connection) -> None:
