@@ -331,6 +331,37 @@ def test_commits_of_the_target_that_were_merged_in_are_not_the_agents(shop):
     assert shop.shown(task, "src/tax/rate.py") == "rate = 7"
 
 
+@pytest.mark.parametrize("ref", ["refs/remotes/origin/main", "refs/heads/main"])
+def test_a_commit_of_the_agents_own_is_judged_wherever_it_puts_its_target(shop, ref):
+    """As an agent does that pushes to the target by itself, or merges its branch there."""
+    task = shop.add(scopes=("docs",), strict=True)
+    agent = (
+        f"{write('src/tax/rate.py')}; git add -A; git commit -q --no-verify -m 'rate: raise it'; "
+        f"git update-ref {ref} HEAD; {write('docs/new.md')}"
+    )
+    assert shop.run(agent, rounds=1) == 8
+    assert "src/tax/rate.py" in shop.task(task).said
+
+
+def test_commits_of_the_target_are_not_the_agents_though_it_put_its_own_there(shop):
+    held(shop, "src/tax")
+    task = shop.add()
+    go, ready = shop.directory / "go", shop.directory / "ready"
+    agent = (
+        f"touch {ready}; while [ ! -e {go} ]; do sleep 0.05; done; "
+        f"{write('docs/own.md')}; git add -A; git commit -q --no-verify -m own; "
+        "git merge -q --no-edit main; git update-ref refs/remotes/origin/main HEAD; "
+        f"{write('docs/new.md')}"
+    )
+    started = shop.start(agent)
+    until(ready.exists, "the agent works")
+    shop.write("src/tax/rate.py", "rate = 7\n")
+    shop.commit("rate: lower it")
+    go.touch()
+    assert started.result() == 0
+    assert shop.task(task).scopes == ("docs",)
+
+
 def test_merging_the_target_alone_is_no_work(shop):
     task = shop.add(max_attempts=1)
     go, ready = shop.directory / "go", shop.directory / "ready"

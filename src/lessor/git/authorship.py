@@ -110,6 +110,21 @@ def read_authorship(
     )
 
 
+def made_on(layout: Layout, *, since: str, branch: str, targets: Sequence[str]) -> tuple[str, ...]:
+    """The commits of since..HEAD that were made in this worktree and that one of `targets` leads to.
+
+    Whoever made them put them there, or moved what is known here of a remote: they stay its own.
+
+    Raises:
+        GitError: A revision names no commit.
+    """
+    if not targets:
+        return ()
+    made = read_authorship(layout, since=since, branch=branch, label="").made
+    asked = ["rev-list", "HEAD", *(f"^{oid}" for oid in (since, *targets)), "--"]
+    return tuple(sorted(made - set(layout.git(asked).lines)))
+
+
 def with_inherited(
     found: Authorship,
     layout: Layout,

@@ -42,7 +42,12 @@ class FileChange:
 
 
 def touches(
-    common_dir: Path, base: str, head: str, *, excluding: Sequence[str] = ()
+    common_dir: Path,
+    base: str,
+    head: str,
+    *,
+    excluding: Sequence[str] = (),
+    own: Sequence[str] = (),
 ) -> tuple[Touch, ...]:
     """Every path that a commit of base..head touched, sorted, with the commit.
 
@@ -51,12 +56,19 @@ def touches(
     an edit hidden in a merge show), one with three parents or more for every difference to any
     parent. Commits that `excluding` leads to are somebody else's: a target that was merged in.
 
+    Args:
+        own: commits that count although `excluding` leads to them.
+
     Raises:
         GitError: A revision names no commit.
     """
     start, end = resolve_commit(common_dir, base), resolve_commit(common_dir, head)
-    others = [f"^{resolve_commit(common_dir, rev)}" for rev in (start, *excluding)]
-    found = {*_of_commits(common_dir, end, others), *_of_octopuses(common_dir, end, others)}
+    asked = [[end, *(f"^{resolve_commit(common_dir, rev)}" for rev in (start, *excluding))]]
+    if own:
+        asked.append(["--no-walk=unsorted", *own])
+    found: set[Touch] = set()
+    for revs in asked:
+        found |= {*_of_commits(common_dir, revs), *_of_octopuses(common_dir, revs)}
     ancestor = run_git(
         ["merge-base", "--is-ancestor", start, end], cwd=common_dir, git_dir=common_dir, check=False
     )
@@ -107,11 +119,8 @@ def pushed_touches(
     Raises:
         GitError: a commit isn't there.
     """
-    others = [f"^{commit}" for commit in known]
-    found = {
-        *_of_commits(repository, new, others, env=env),
-        *_of_octopuses(repository, new, others, env=env),
-    }
+    revs = [new, *(f"^{commit}" for commit in known)]
+    found = {*_of_commits(repository, revs, env=env), *_of_octopuses(repository, revs, env=env)}
     if target is not None:
         seen = {touch.path for touch in found}
         landing = _landing(repository, target, new, env=env)
@@ -201,20 +210,20 @@ def held_by_merges(common_dir: Path, *, since: str, head: str) -> tuple[str, ...
     Raises:
         GitError: Git can't look.
     """
-    merges = [f"^{since}", "--min-parents=2"]
-    found = (*_of_commits(common_dir, head, merges), *_of_octopuses(common_dir, head, merges))
+    merges = [head, f"^{since}", "--min-parents=2"]
+    found = (*_of_commits(common_dir, merges), *_of_octopuses(common_dir, merges))
     return tuple(sorted({touch.path for touch in found}))
 
 
 def _of_commits(
-    common_dir: Path, head: str, others: Sequence[str], *, env: Mapping[str, str] | None = None
+    common_dir: Path, revs: Sequence[str], *, env: Mapping[str, str] | None = None
 ) -> Iterator[Touch]:
     # Comparing a merge with its parents would blame it for all that the other side changed.
     # The objects of the re-made merge go to a directory that git deletes again.
     logged = run_git(
         [
             *("-c", "log.showRoot=true", "log", "--format=%H", "--no-show-signature", "--no-color"),
-            *("--diff-merges=remerge", "--max-parents=2", *_EVERY_PATH, head, *others, "--"),
+            *("--diff-merges=remerge", "--max-parents=2", *_EVERY_PATH, *revs, "--"),
         ],
         cwd=common_dir,
         git_dir=common_dir,
@@ -225,10 +234,10 @@ def _of_commits(
 
 
 def _of_octopuses(
-    common_dir: Path, head: str, others: Sequence[str], *, env: Mapping[str, str] | None = None
+    common_dir: Path, revs: Sequence[str], *, env: Mapping[str, str] | None = None
 ) -> Iterator[Touch]:
     listed = run_git(
-        ["rev-list", "--min-parents=3", head, *others],
+        ["rev-list", "--min-parents=3", *revs],
         cwd=common_dir,
         git_dir=common_dir,
         env=env,

@@ -2,16 +2,20 @@
 
 Every path counts that one of its own commits touched, also where a later one undid that: the commits
 travel with the result, and the remote's gate judges each of them. Commits of the target that were
-merged in are somebody else's.
+merged in are somebody else's, unless they were made in this very worktree: whoever moves a target over
+its own commits, or pushes them there past the gate, doesn't get them out of its sight.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from lessor.errors import InvalidError, ScopeHeldError, ScopeInvalidError
+from lessor.git.authorship import made_on
 from lessor.git.changes import FileChange, diff_summary, newest_shared, touches
+from lessor.git.layout import layout_of
 from lessor.git.repository import packages_at
 from lessor.model.grant import Grant
 from lessor.model.path import PathRules, path_key
@@ -37,11 +41,13 @@ class Change:
         files: every file that differs from the base, for people.
         touched: the paths that own commits touched, each with the id of one.
         head: the result's commit.
+        targets: what the result's target has, by which others' commits are told from its own.
     """
 
     files: tuple[FileChange, ...]
     touched: Mapping[str, str]
     head: str
+    targets: tuple[str, ...] = ()
 
     @property
     def own(self) -> tuple[str, ...]:
@@ -59,17 +65,23 @@ class Change:
         }
 
 
-def change_between(desk: Desk, base: str, head: str) -> Change:
+def change_in(desk: Desk, worktree: Path, base: str, *, head: str, branch: str) -> Change:
     """What base..head changes, without what its target brought along.
 
     Raises:
         GitError: git can't tell.
     """
-    common_dir = desk.repo.common_dir
+    common_dir, targets = desk.repo.common_dir, target_tips(desk, base)
+    own = made_on(layout_of(worktree), since=base, branch=branch, targets=targets)
     touched: dict[str, str] = {}
-    for touch in touches(common_dir, base, head, excluding=target_tips(desk, base)):
+    for touch in touches(common_dir, base, head, excluding=targets, own=own):
         touched.setdefault(touch.path, touch.commit)
-    return Change(files=diff_summary(common_dir, base, head), touched=touched, head=head)
+    return Change(
+        files=diff_summary(common_dir, base, head),
+        touched=touched,
+        head=head,
+        targets=() if own else targets,
+    )
 
 
 class Gate:
@@ -96,8 +108,8 @@ class Gate:
             refused |= self._take(grant, outside, base=base, tell=tell)
         if not refused:
             return None
-        common_dir, targets = self._desk.repo.common_dir, target_tips(self._desk, base)
-        start = newest_shared(common_dir, base, change.head, others=targets)
+        common_dir = self._desk.repo.common_dir
+        start = newest_shared(common_dir, base, change.head, others=change.targets)
         left = {file.path for file in diff_summary(common_dir, start, change.head)}
         return in_words(
             refused,

@@ -19,7 +19,7 @@ from lessor.model.task import Effects, Stage
 from lessor.runner.briefing import Errand
 from lessor.runner.checks import Checks, how_it_ended
 from lessor.runner.desk import Desk, Plan
-from lessor.runner.gate import Change, Gate, change_between
+from lessor.runner.gate import Change, Gate, change_in
 from lessor.runner.noting import NoteKind, Tell
 from lessor.runner.process import never
 from lessor.runner.targets import target_tips
@@ -109,7 +109,8 @@ class Judge:
             return Judgement(
                 finding=Finding.QUESTION, stage=Stage.SUBMITTED, commit=head, text=question
             )
-        change = change_between(self._desk, errand.base, head)
+        branch = place.workspace.branch
+        change = change_in(self._desk, place.worktree, errand.base, head=head, branch=branch)
         found = Judgement(
             finding=Finding.LACKING, stage=Stage.SUBMITTED, commit=head, change=change
         )
