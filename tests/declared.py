@@ -41,6 +41,7 @@ REFUSALS: dict[str, frozenset[str]] = {
         "tasks.tasks": "invalid not_found",
         "tasks.open_tasks": "invalid not_found",
         "tasks.with_keys": "invalid not_found",
+        "tasks.newest_on": "invalid not_found",
         "tasks.open_with_keys": "invalid not_found",
         "tasks.ready": "invalid not_found",
         "tasks.overdue": "invalid not_found",

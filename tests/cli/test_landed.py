@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import closing
 from pathlib import Path
 
@@ -83,6 +84,30 @@ def test_a_branch_that_was_deleted_after_it_had_landed_is_still_told(
     line, _ = person.ok("landed", "--offline").lines
     assert "squashed into main" in line
     assert "branch deleted" in line
+
+
+def test_what_landed_and_has_no_branch_any_more_is_told_by_its_number_alone(
+    person: Person, shop: Path, finished
+) -> None:
+    """Else the list, and what is read for it, would grow with every task there ever was."""
+    old = finished("Round totals", {"services/billing/total.py": "2\n"})
+    squash(shop, branch_of(person, old))
+    there = finished("Search box", {"web/search/box.ts": "4\n"})
+    squash(shop, branch_of(person, there))
+    person.ok("landed", "--offline")
+    git(shop, "branch", "-q", "-D", branch_of(person, old))
+    told = person.ok("landed", "--offline", "-o", "json").json
+    assert [(one["number"], one["verdict"]) for one in told] == [(int(there), "squashed")]
+    (record,) = person.ok("landed", old, "--offline", "-o", "json").json
+    assert (record["verdict"], record["branchExists"]) == ("squashed", False)
+
+
+def test_branches_of_any_name_are_judged(person: Person, shop: Path) -> None:
+    for name in ("caf\u00e9", "x" * 220, os.fsdecode(b"feat/\xff")):
+        git(shop, "branch", name)
+    told = person.ok("landed", "--offline", "-o", "json").json
+    assert {one["verdict"] for one in told} == {"empty"}
+    assert len(told) == 3
 
 
 def test_branches_are_listed_by_their_tasks_numbers_and_others_last(

@@ -235,6 +235,7 @@ def test_repositories_and_workers_that_name_nothing_here(yard: Yard, grant: Gran
                 yield f"tasks {what}", lambda v=value: tasks.tasks(repository=v)
                 yield f"open {what}", lambda v=value: tasks.open_tasks(repository=v)
                 yield f"keyed {what}", lambda v=value: tasks.with_keys(["k"], repository=v)
+                yield f"on {what}", lambda v=value: tasks.newest_on(["b"], repository=v)
                 yield f"keys {what}", lambda v=value: tasks.open_with_keys("k", repository=v)
                 yield f"ready {what}", lambda v=value: tasks.ready(repository=v)
                 yield f"leases {what}", lambda v=value: leases.leases(repository=v)

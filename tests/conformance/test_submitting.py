@@ -441,6 +441,22 @@ def test_tasks_are_listed_in_pages_newest_first(yard: Yard) -> None:
     ]
 
 
+def test_tasks_are_found_by_their_branches_the_newest_of_each(yard: Yard) -> None:
+    first = yard.add("one", branch="feat/a")
+    yard.lessor.tasks.cancel([first.task])
+    second = yard.add("one again", branch="feat/a")
+    done = yard.add("two", branch="feat/b")
+    yard.lessor.tasks.cancel([done.task])
+    yard.add("another", branch="feat/c")
+    elsewhere = yard.lessor.registry.add_repository("elsewhere").id
+    yard.add("elsewhere", branch="feat/d", repository=elsewhere)
+    tasks, here = yard.lessor.tasks, yard.repository.id
+    found = tasks.newest_on(["feat/b", "feat/d", "feat/a", "feat", "none"], repository=here)
+    assert [task.id for task in found] == [second.task, done.task]
+    assert tasks.newest_on([], repository=here) == []
+    assert tasks.newest_on(["feat/a"], repository=None) == []
+
+
 def test_tasks_are_found_by_their_keys_the_newest_of_each(yard: Yard) -> None:
     first = yard.add("one", unique_key="list:a")
     yard.lessor.tasks.cancel([first.task])

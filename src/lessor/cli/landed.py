@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import click
@@ -18,10 +18,11 @@ from lessor.git.advertised import Advertised, ask_remote, remote_name
 from lessor.git.landed import Asked, Landed, Landing, Pushed, what_landed
 from lessor.git.refs import BASES, BRANCHES
 from lessor.git.target import Target, default_target, named_target, read_refs
+from lessor.model.branch import BRANCH_BYTES
 from lessor.model.task import Task
+from lessor.service.tasks import MOST_BRANCHES
 
 _TASK = re.compile(r"#?\d{1,15}|task_\w+")
-_PAGE = 1_000
 _SHORT = 7
 _NOTE = "note  "
 _GOOD = frozenset({Landed.MERGED, Landed.SQUASHED, Landed.REBASED})
@@ -46,7 +47,8 @@ def landed(
 ) -> None:
     """Say what became of branches: landed, how and in which commit; open; or why nobody can tell.
 
-    N is a task, BRANCH any branch; without either all branches are judged. What is found of tasks'
+    N is a task, BRANCH any branch; without either it judges all branches that are here, and those of
+    results that haven't landed yet. What is found of tasks'
     results is recorded: one that landed, or whose branch was deleted and that nothing else has, is no
     ground for later tasks any more. With --onto nothing is recorded.
     """
@@ -120,18 +122,15 @@ def _wanted(
 ) -> list[_Wanted]:
     if names and all(_TASK.fullmatch(name) for name in names):
         return [_of_task(find_task(invocation, name)) for name in names]
-    by_branch: dict[str, Task] = {}
-    for task in _tasks(invocation):
-        if task.branch:
-            by_branch.setdefault(task.branch, task)
     if names:
+        by_branch = _newest(invocation, names)
         return [_named(invocation, name, by_branch) for name in names]
     branches = [ref.removeprefix(BRANCHES) for ref in refs if ref.startswith(BRANCHES)]
-    # A branch that was deleted after it had landed is still a task's.
-    recorded = [branch for branch, task in by_branch.items() if task.commit]
+    branches += _unlanded(invocation)
+    by_branch = _newest(invocation, branches)
     wanted = [
         _Wanted(branch=branch, task=by_branch.get(branch))
-        for branch in dict.fromkeys([*branches, *recorded])
+        for branch in dict.fromkeys(branches)
         if target.name not in {branch, f"{remote}/{branch}"}
     ]
     # By numbers, as people count: git lists 14 before 2. What is no task's comes last.
@@ -148,17 +147,24 @@ def _of_task(task: Task) -> _Wanted:
     return _Wanted(branch=task.branch or "", task=task)
 
 
-def _tasks(invocation: Invocation) -> Iterator[Task]:
-    """The repository's tasks, newest first."""
-    before = ""
-    while True:
-        page = invocation.lessor.tasks.tasks(
-            repository=invocation.repository, before=before, most=_PAGE
-        )
-        yield from page
-        if len(page) < _PAGE:
-            return
-        before = page[-1].id
+def _newest(invocation: Invocation, branches: Sequence[str]) -> dict[str, Task]:
+    """The newest task of each branch; a branch that none of the repository's has is left out."""
+    # No task has another: a person's may be any bytes.
+    own = [name for name in dict.fromkeys(branches) if name.isascii() and len(name) <= BRANCH_BYTES]
+    found: dict[str, Task] = {}
+    for at in range(0, len(own) if invocation.repository else 0, MOST_BRANCHES):
+        some = own[at : at + MOST_BRANCHES]
+        newest = invocation.lessor.tasks.newest_on(some, repository=invocation.repository)
+        found |= {task.branch: task for task in newest if task.branch}
+    return found
+
+
+def _unlanded(invocation: Invocation) -> list[str]:
+    """The branches of results that neither landed nor were given up: one may be deleted by now."""
+    if invocation.repository is None:
+        return []
+    landings = invocation.lessor.landings
+    return [one.branch for one in landings.all_results(repository=invocation.repository)]
 
 
 def _asked(wanted: _Wanted, refs: Mapping[str, str]) -> Asked:

@@ -37,6 +37,7 @@ from lessor.service.wording import (
 from lessor.store import Store, Transaction
 
 MAX_ROW = 2**62 - 1
+MOST_BRANCHES = 10_000
 
 
 class Tasks:
@@ -150,6 +151,16 @@ class Tasks:
             for key in check_several(keys, "keys", most=checking.MOST_TASKS)
         ]
         found = self._store.read("newest_by_key", repository_id=row, keys=pack(named))
+        return reading.read_tasks(self._store, self._naming, [int(r[0]) for r in found])
+
+    def newest_on(self, branches: Sequence[str], *, repository: str | None) -> list[Task]:
+        """The newest task of each branch, finished or not, oldest first; a branch that none has is left out."""
+        row = self._naming.repository_row(repository) if repository else 0
+        named = [
+            check_name(branch, "branch")
+            for branch in check_several(branches, "branches", most=MOST_BRANCHES)
+        ]
+        found = self._store.read("newest_on_branches", repository_id=row, branches=pack(named))
         return reading.read_tasks(self._store, self._naming, [int(r[0]) for r in found])
 
     def open_with_keys(

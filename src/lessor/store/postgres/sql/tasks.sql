@@ -97,6 +97,16 @@ FROM json_array_elements_text(:keys::json) AS x
 JOIN lessor.task AS t ON t.repository_id = :repository_id AND t.unique_key = x.value
 GROUP BY t.unique_key ORDER BY task_id
 
+-- name: newest_on_branches
+-- The newest task of each branch, finished or not. No index has the branches of finished tasks, which each
+-- ending would have to write for it: a person's question reads the rows here, and only what it wants comes out.
+-- Inside of CASE the list is hashed once; as a join, which may be no hash join here, it would be read for each row.
+SELECT max(t.id) AS task_id
+FROM lessor.task AS t
+WHERE t.repository_id = :repository_id
+  AND CASE WHEN t.branch IN (SELECT value FROM json_array_elements_text(:branches::json)) THEN true ELSE false END
+GROUP BY t.branch ORDER BY task_id
+
 -- name: open_by_key
 -- Unfinished tasks whose keys lie in a range: those that begin alike.
 SELECT t.id AS task_id FROM lessor.task AS t

@@ -97,6 +97,14 @@ FROM json_each(:keys) AS x
 JOIN task AS t ON t.repository_id = :repository_id AND t.unique_key = x.value
 GROUP BY t.unique_key ORDER BY task_id
 
+-- name: newest_on_branches
+-- The newest task of each branch, finished or not. No index has the branches of finished tasks, which each
+-- ending would have to write for it: a person's question reads the rows here, and only what it wants comes out.
+SELECT max(t.id) AS task_id
+FROM task AS t
+WHERE t.repository_id = :repository_id AND t.branch IN (SELECT value FROM json_each(:branches))
+GROUP BY t.branch ORDER BY task_id
+
 -- name: open_by_key
 -- Unfinished tasks whose keys lie in a range: those that begin alike.
 SELECT t.id AS task_id FROM task AS t
