@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,7 @@ from lessor.git.command import (
 )
 from lessor.git.complaint import failure, hide_credentials
 from lessor.git.slow import told_when_slow
+from lessor.git.unwanted import wishes_to_stop
 
 Git = Callable[..., str]
 
@@ -284,6 +285,46 @@ def test_a_stopped_command_past_its_time_cleans_up_as_well(fake_git, main: Path,
     with pytest.raises(GitError, match="longer than"):
         run_git(["status"], cwd=main, timeout_s=0.2)
     assert (tmp_path / "cleaned").exists()
+
+
+@pytest.fixture
+def wishes() -> Iterator[list[str]]:
+    """Who wants the end of git commands; each that is added ends those that run."""
+    made: list[str] = []
+    before = wishes_to_stop.set(made.__len__)
+    yield made
+    wishes_to_stop.reset(before)
+
+
+def test_a_command_that_nobody_waits_for_any_longer_is_stopped_and_cleans_up(
+    fake_git, main: Path, tmp_path: Path, wishes: list[str]
+):
+    fifo = tmp_path / "begun"
+    os.mkfifo(fifo)
+    fake_git(f"trap 'touch {tmp_path}/cleaned; exit 1' TERM\necho > {fifo}\nsleep 60 & wait $!")
+
+    def wish() -> None:
+        fifo.read_text()
+        wishes.append("enough")
+
+    asking = threading.Thread(target=wish)
+    asking.start()
+    with pytest.raises(GitError, match="stopped before its end, as you asked"):
+        run_git(["status"], cwd=main)
+    asking.join()
+    assert (tmp_path / "cleaned").exists()
+
+
+def test_what_begins_after_a_wish_to_stop_may_do_its_work_and_take_no_long_time(
+    fake_git, main: Path, wishes: list[str], monkeypatch: pytest.MonkeyPatch
+):
+    """It saves what there is."""
+    wishes.append("enough")
+    assert run_git(["rev-parse", "HEAD"], cwd=main).code == 0
+    monkeypatch.setattr(command, "HURRIED_S", 0.2)
+    fake_git("sleep 60")
+    with pytest.raises(GitError, match=r"longer than 0\.2 s"):
+        run_git(["status"], cwd=main)
 
 
 def test_a_git_that_was_killed_is_told_as_killed(fake_git, main: Path):

@@ -7,7 +7,7 @@ import threading
 from datetime import timedelta
 
 import pytest
-from run_rig import ADD
+from run_rig import ADD, git
 from supervisor_rig import until
 
 from lessor.ids import new_request_id, new_token
@@ -220,3 +220,41 @@ def test_a_hangup_that_was_ignored_stays_ignored(shop):
             assert not stopping.draining
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+HANGS = """
+git config filter.hang.clean 'touch {ready}; exec sleep 1000'
+echo '*.txt filter=hang' > .gitattributes
+echo half > half.txt
+"""
+"""An agent whose worktree git can't commit: a filter that waits for ever."""
+
+
+def test_asking_once_more_ends_a_git_command_that_waits(shop):
+    task, ready = shop.add(max_attempts=1), shop.directory / "ready"
+    started = shop.start(HANGS.format(ready=ready))
+    until(ready.exists, "git waits for the filter")
+    shop.stopping.ask()
+    shop.stopping.ask()
+    assert started.result() != 0
+    assert (shop.task(task).state, shop.task(task).charged) == ("queued", 0)
+    (salvaged,) = shop.lessor.salvages.of_task(task)
+    assert git(shop.root, "show", f"{salvaged.ref}:half.txt") == "half"
+
+
+def test_asking_once_more_ends_a_git_command_that_makes_the_worktree(shop):
+    ready = shop.directory / "ready"
+    shop.write(".gitattributes", "*.txt filter=hang\n")
+    shop.write("a.txt", "a\n")
+    shop.commit("filtered")
+    git(shop.root, "config", "filter.hang.smudge", f"touch {ready}; exec sleep 1000")
+    task = shop.add(max_attempts=1)
+    started = shop.start()
+    until(ready.exists, "git waits for the filter")
+    shop.stopping.ask()
+    shop.stopping.ask()
+    assert started.result() != 0
+    assert (shop.task(task).state, shop.task(task).charged) == ("queued", 0)
+    git(shop.root, "config", "--unset", "filter.hang.smudge")
+    shop.stopping = Stopping()
+    assert shop.run() == 0

@@ -21,52 +21,15 @@ from typing import IO
 
 from lessor.errors import GitError, GitMissingError
 from lessor.git.complaint import OF_DISK, failure, verb_of
+from lessor.git.session import session_environment, session_options
 from lessor.git.slow import SLOW_S, nobody, told_when_slow
+from lessor.git.unwanted import HURRIED_S, wishes_to_stop
 
 DEFAULT_TIMEOUT_S = 120.0
 CHECKOUT_TIMEOUT_S = 900.0
 
 # merge-tree --stdin and patch-id --verbatim are what the newest callers here need.
 OLDEST_GIT = (2, 39)
-
-# Where the machine keeps git's configuration is a fact like HOME, not part of a session.
-_KEPT_VARIABLES = frozenset({"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"})
-
-_FIXED_VARIABLES: Mapping[str, str] = {
-    "LC_ALL": "C",
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_EDITOR": ":",
-    # Looking at a worktree must not rewrite its index under a running agent.
-    "GIT_OPTIONAL_LOCKS": "0",
-    # `git replace` could show the gates another history than the one that is pushed.
-    "GIT_NO_REPLACE_OBJECTS": "1",
-    # So could grafts, its older way: a file that the worktrees of a repository share.
-    "GIT_GRAFT_FILE": os.devnull,
-    "GIT_LITERAL_PATHSPECS": "1",
-}
-
-# What a command of Lessor's own could set off. From git 2.54 on configuration names hooks, too, and
-# no folder's setting switches those off; an older git doesn't know these keys.
-_EVENTS = (
-    *("reference-transaction", "post-checkout", "post-index-change", "pre-push", "post-commit"),
-    *("pre-commit", "prepare-commit-msg", "commit-msg", "pre-merge-commit", "post-merge"),
-    *("pre-rebase", "post-rewrite", "pre-applypatch", "post-applypatch", "applypatch-msg"),
-)
-_NO_HOOKS = (
-    "core.hooksPath=/dev/null",
-    *(f"hook.{event}.enabled=false" for event in _EVENTS),
-)
-_FIXED_CONFIGURATION = (
-    "core.fsmonitor=false",
-    # Also in a bare repository: without HEAD's reflog nobody can tell what was reset away.
-    "core.logAllRefUpdates=true",
-    "gc.auto=0",
-    "maintenance.auto=false",
-    # `git log` would run `gpg.program` for each signed commit, and print its words between ours.
-    "log.showSignature=false",
-    # The empty file of grafts would be complained of in every command's words.
-    "advice.graftFileDeprecated=false",
-)
 
 # Before a command that writes the only copy of something: by default git leaves loose objects to
 # the system's own time, and a power cut may take them.
@@ -121,17 +84,17 @@ def run_git(
     `git_dir` names the repository instead of letting git search upwards from `cwd`: a worktree
     whose entry is gone would otherwise be answered by any repository that happens to lie above it.
     `env` is added after the caller's own `GIT_*` variables were dropped. On a timeout git gets
-    SIGTERM first, so that it takes its lock files and half-made directories away. `hooks` lets the
-    repository's own hooks run.
+    SIGTERM first, so that it takes its lock files and half-made directories away; so it does where
+    somebody wants the end meanwhile (`wishes_to_stop`). `hooks` lets the repository's own hooks run.
 
     Raises:
         GitMissingError: There is no git to run.
-        GitError: Git failed and `check` is set, `cwd` is no directory, or time ran out; the facts
-            hold the command's name, its exit code and its own last lines.
+        GitError: Git failed and `check` is set, `cwd` is no directory, time ran out, or somebody wants
+            the end; the facts hold the command's name, its exit code and its own last lines.
     """
-    command = ["git", *_options(git_dir, work_tree, hooks=hooks), *args]
+    command = ["git", *session_options(git_dir, work_tree, hooks=hooks), *args]
     with _holding(input) as given:
-        process = _start(command, cwd=cwd, env=_environment(env or {}), stdin=given)
+        process = _start(command, cwd=cwd, env=session_environment(env or {}), stdin=given)
     result = _finish(process, args=args, timeout_s=timeout_s)
     if check and result.code != 0:
         refused = failure(args, result)
@@ -177,10 +140,10 @@ def pipe_git(
         GitMissingError: There is no git to run.
         GitError: One of them failed, or time ran out.
     """
-    env = _environment({})
+    env = session_environment({})
     with _holding(input) as asked, _unnamed_file() as complaint:
         reading, writing = os.pipe()
-        commands = [["git", *_options(git_dir, None), *args] for args in (first, second)]
+        commands = [["git", *session_options(git_dir, None), *args] for args in (first, second)]
         try:
             source = _start(
                 commands[0], cwd=cwd, env=env, stdin=asked, stdout=writing, stderr=complaint
@@ -228,24 +191,6 @@ def require_git() -> tuple[int, int]:
             needed=needed,
         )
     return version
-
-
-def _options(git_dir: Path | None, work_tree: Path | None, *, hooks: bool = False) -> list[str]:
-    options = [f"--git-dir={git_dir}"] if git_dir is not None else []
-    if work_tree is not None:
-        options.append(f"--work-tree={work_tree}")
-    for setting in _FIXED_CONFIGURATION if hooks else (*_NO_HOOKS, *_FIXED_CONFIGURATION):
-        options += ["-c", setting]
-    return options
-
-
-def _environment(extra: Mapping[str, str]) -> dict[str, str]:
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("GIT_") or name in _KEPT_VARIABLES
-    }
-    return {**kept, **_FIXED_VARIABLES, **extra}
 
 
 @contextlib.contextmanager
@@ -306,11 +251,18 @@ def _start(
         raise GitError(f"git couldn't be started: {refused.strerror}.") from refused
 
 
+class _UnwantedError(Exception):
+    """Somebody doesn't want to wait any longer."""
+
+
 def _finish(
     process: subprocess.Popen[bytes], *, args: Sequence[str], timeout_s: float
 ) -> GitResult:
+    wished = wishes_to_stop.get()()
+    if wished:
+        timeout_s = min(timeout_s, HURRIED_S)
     try:
-        out, err = _communicate(process, args=args, timeout_s=timeout_s)
+        out, err = _communicate(process, args=args, timeout_s=timeout_s, wished=wished)
     except subprocess.TimeoutExpired as late:
         _stop(process)
         raise GitError(
@@ -319,6 +271,13 @@ def _finish(
             "(git config --get-regexp filter), then try again.",
             command=verb_of(args),
         ) from late
+    except _UnwantedError:
+        _stop(process)
+        raise GitError(
+            f"git {verb_of(args)} was stopped before its end, as you asked.",
+            next_step="What it was at is as it was, or is mended by the next run.",
+            command=verb_of(args),
+        ) from None
     except BaseException:
         _stop(process)
         raise
@@ -326,25 +285,28 @@ def _finish(
 
 
 def _communicate(
-    process: subprocess.Popen[bytes], *, args: Sequence[str], timeout_s: float
+    process: subprocess.Popen[bytes], *, args: Sequence[str], timeout_s: float, wished: int
 ) -> tuple[bytes, bytes]:
     tell = told_when_slow.get()
     if timeout_s <= SLOW_S or tell is nobody:
-        return _output(process, timeout_s)
+        return _output(process, timeout_s, wished=wished)
     told = threading.Timer(SLOW_S, tell, (verb_of(args), timeout_s - SLOW_S))
     told.daemon = True  # a terminal that takes no more words keeps no one from ending
     told.start()
     try:
-        return _output(process, timeout_s)
+        return _output(process, timeout_s, wished=wished)
     finally:
         told.cancel()
 
 
-def _output(process: subprocess.Popen[bytes], timeout_s: float) -> tuple[bytes, bytes]:
+def _output(
+    process: subprocess.Popen[bytes], timeout_s: float, *, wished: int
+) -> tuple[bytes, bytes]:
     """What git wrote until its end, be its pipes held open by what it leaves behind.
 
     A hook's background job has them, or the ssh that stays for the next connection.
     """
+    wishes = wishes_to_stop.get()
     left_s = timeout_s
     while True:
         ended = process.poll() is not None
@@ -354,6 +316,8 @@ def _output(process: subprocess.Popen[bytes], timeout_s: float) -> tuple[bytes, 
         except subprocess.TimeoutExpired as late:
             if ended:
                 return _rest(process.stdout, late.output), _rest(process.stderr, late.stderr)
+            if wishes() != wished:
+                raise _UnwantedError from late
             left_s -= wait_s
             if left_s <= 0:
                 raise

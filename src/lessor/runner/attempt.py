@@ -14,6 +14,7 @@ from lessor.errors import (
     BaseRedError,
     BusyError,
     DeniedError,
+    GitError,
     HostError,
     LeaseLostError,
     LessorError,
@@ -114,12 +115,19 @@ class Attempt:
             raise
         except OSError as error:
             raise self._give_back(self._desk.host_error(error)) from error
+        except GitError as error:
+            if self._stopping.now:  # by which git may have been stopped, too
+                return self._ending.release(self._work, why=_STOPPED, hurried=True)
+            return self._failed(error)
         except LessorError as error:
-            trouble = self._desk.trouble(error)
-            if trouble is not None:
-                raise self._give_back(trouble) from error
-            text = f"{error}\n\n{error.facts.get('tail', '')}".strip()
-            return self._ending.fail(self._work, text, fingerprint=error.code)
+            return self._failed(error)
+
+    def _failed(self, error: LessorError) -> Outcome:
+        trouble = self._desk.trouble(error)
+        if trouble is not None:
+            raise self._give_back(trouble) from error
+        text = f"{error}\n\n{error.facts.get('tail', '')}".strip()
+        return self._ending.fail(self._work, text, fingerprint=error.code)
 
     def _give_back(self, trouble: HostError) -> HostError:
         self._ending.release(self._work, why=trouble.message, hurried=True)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from lessor.errors import AgentMissingError
 from lessor.git.refs import BRANCHES
 from lessor.git.repository import behind_remote, current_branch, uncommitted_files
+from lessor.git.unwanted import wishes_to_stop
 from lessor.runner.baseline import Baseline
 from lessor.runner.coming import Coming
 from lessor.runner.desk import Desk, RunOptions
@@ -46,6 +47,13 @@ class Run:
             GitError: the base names no commit.
             HostError, StoreError: this machine or the store stands in the way of every task.
         """
+        before = wishes_to_stop.set(self._stopping.insistence)
+        try:
+            return self._run()
+        finally:
+            wishes_to_stop.reset(before)
+
+    def _run(self) -> int:
         refuse_missing_agent(self._desk.options)
         said = base_line(self._desk)
         desk = self._desk = pinned(self._desk)
@@ -59,7 +67,7 @@ class Run:
             raise desk.host_error(error) from error
         slots = [
             threading.Thread(
-                # Who is told of a slow git here is told of a slot's, too.
+                # Who is told of a slow git here, or stops it, does so for a slot's, too.
                 target=copy_context().run,
                 args=[
                     Slot(

@@ -40,6 +40,10 @@ class Stopping:
         """End the agents, keep everything."""
         return self._wishes >= _STOP
 
+    def insistence(self) -> int:
+        """How often a person asked to stop what runs: who asks once more doesn't want to wait for git either."""
+        return max(0, self._wishes - _STOP + 1)
+
     def ask(self) -> None:
         """Ask once more, in a person's name."""
         # No lock: a signal's handler may interrupt this very method.
