@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import closing
+
 import pytest
 from person import Person, git, names
 
+from lessor import ClaimRequest, NewWorker
+from lessor.ids import new_request_id, new_token
 from lessor.model.task import AD_HOC
+
+Finished = Callable[..., str]
 
 
 def test_add_says_how_many_files_a_scope_has_and_warns_at_none(person: Person) -> None:
@@ -25,7 +32,34 @@ def test_add_says_whom_it_has_to_wait_for(person: Person) -> None:
     )
     said = person.ok("add", "Drop the legacy client", "--scope", "services").out
     assert "waits   for #1 retry on 503 (services/billing, codex-1, " in said
-    assert "it starts by itself" in said
+    assert "starts  when that is done and somebody runs it" in said
+    assert "by itself" not in said
+    assert said.splitlines()[-1] == "next  lessor why 2"
+
+
+def test_add_says_that_a_run_under_way_takes_it_up(person: Person) -> None:
+    """Leases that a run renews have a worker with a heartbeat."""
+    person.add("first", "--scope", "services")
+    with closing(person.open()) as lessor:
+        worker = lessor.registry.add_worker(NewWorker(agent="codex-1", heartbeat=True))
+        wish = ClaimRequest(worker=worker.id, request_id=new_request_id(), secret=new_token())
+        assert lessor.leases.claim(wish)
+    said = person.ok("add", "second", "--scope", "services").out
+    assert "starts  when that is done, in the run that still goes on then" in said
+
+
+def test_add_says_on_whose_result_it_begins(person: Person, finished: Finished) -> None:
+    finished("first", {"services/new.py": "one\n"}, scopes=("services",))
+    said = " ".join(person.ok("add", "second", "--scope", "services").out.split())
+    assert "begins on top of the result of #1, which hasn't landed" in said
+
+
+def test_add_says_which_results_have_to_land_first(person: Person, finished: Finished) -> None:
+    finished("first", {"services/new.py": "one\n"}, scopes=("services",))
+    finished("second", {"web/new.ts": "one\n"}, scopes=("web",))
+    said = person.ok("add", "third", "--scope", "services", "--scope", "web")
+    assert "   waits   for the result of #" in said.out
+    assert said.lines[-1] == "next  lessor why 3"
 
 
 def test_add_says_which_task_has_to_come_first(person: Person) -> None:

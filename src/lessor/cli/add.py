@@ -13,11 +13,14 @@ from lessor.cli.options import command, duration_option, own_words, pass_invocat
 from lessor.cli.phrases import next_lines, paths_text, reason_text, title_line, title_says_who
 from lessor.cli.records import task_record, why_record
 from lessor.cli.requesting import request_id_option
-from lessor.cli.text import Line, Piece, Tone, table
+from lessor.cli.text import Line, Piece, Tone, pad, shown, table, wrap
 from lessor.cli.times import clock_time, lapse, parse_instant
 from lessor.errors import GitError
 from lessor.model.task import Effects, NewTask, Task
+from lessor.model.waiting import Cause, Why
 from lessor.project import Project
+
+LABEL = 11
 
 
 @command("add")
@@ -191,13 +194,32 @@ def _lines(
         moment = clock_time(why.at_ms, now=invocation.lessor.now_ms())
         lines.append([Piece("   starts  ", Tone.FAINT), f"not before {moment}"])
     holders = _holders(invocation, task)
-    if why.cause == "tasks":
-        waits = reason_text(why, task, now=invocation.lessor.now_ms(), brief=True)
-        lines.append([Piece("   waits   ", Tone.WARN), waits])
-    lines += holders
+    waits = holders or _waits(invocation, task, why)
     begin = "lessor claim --repo none" if task.repository is None else "lessor run"
-    step = f"lessor why {task.number}" if holders else begin
-    return [*lines, *next_lines([step])]
+    waits_here = bool(waits) and why.cause is not Cause.TASKS
+    step = f"lessor why {task.number}" if waits_here else begin
+    return [*lines, *waits, *_ground(why, invocation.columns), *next_lines([step])]
+
+
+def _waits(invocation: Invocation, task: Task, why: Why) -> list[Line]:
+    """What else keeps it: other tasks, results that have to land first, a paused queue."""
+    if why.cause in {Cause.READY, Cause.TIME, Cause.RUNNING, Cause.FINISHED}:
+        return []
+    said = reason_text(why, task, now=invocation.lessor.now_ms(), brief=True)
+    return _row("waits", said, invocation.columns, tone=Tone.WARN)
+
+
+def _ground(why: Why, columns: int) -> list[Line]:
+    """On whose result it will begin, where that hasn't landed."""
+    ground = why.sentence.partition("; it begins ")[2].removesuffix(".")
+    return _row("begins", ground, columns) if ground else []
+
+
+def _row(label: str, text: str, columns: int, *, tone: Tone = Tone.FAINT) -> list[Line]:
+    return [
+        [Piece(pad(f"   {label if n == 0 else ''}", LABEL), tone), part]
+        for n, part in enumerate(wrap(shown(text), columns - LABEL))
+    ]
 
 
 def _scope_row(mode: str, path: str, files: int | None) -> list[Piece | str]:
@@ -225,10 +247,22 @@ def _holders(invocation: Invocation, task: Task) -> list[Line]:
         since = lapse(lessor.now_ms() - holder.since_ms)
         agent = "" if title_says_who(holder.title, holder.agent) else f", {holder.agent}"
         who = f"{paths_text(holder.paths)}{agent}, {since} in"
-        lines.append(
-            [Piece("   waits   ", Tone.WARN), f"for #{holder.number} {holder.title} ({who})"]
-        )
+        told = f"for #{holder.number} {holder.title} ({who})"
+        lines += _row("waits", told, invocation.columns, tone=Tone.WARN)
     if lines:
-        done = "that is" if len(held) == 1 else "they are"
-        lines.append([f"           it starts by itself when {done} done"])
+        lines += _row("starts", _starter(invocation, several=len(held) > 1), invocation.columns)
     return lines
+
+
+def _starter(invocation: Invocation, *, several: bool) -> str:
+    """What would start a task once the paths it waits for are free.
+
+    That somebody runs agents here is known by a lease; whether that run takes up another task isn't:
+    it may be one task's own, or be told to end.
+    """
+    lessor, done = invocation.lessor, "they are done" if several else "that is done"
+    leases = lessor.leases.leases(repository=invocation.repository, live=True)
+    workers = {lease.worker for lease in leases if lease.worker}
+    if any(lessor.registry.worker(worker).heartbeat for worker in workers):
+        return f"when {done}, in the run that still goes on then, else with: lessor run"
+    return f"when {done} and somebody runs it; this one waits for that: lessor run --stay"
