@@ -63,7 +63,7 @@ def test_answer_of_a_task_that_asks_nothing_is_refused(person: Person) -> None:
     refused = person.run("answer", "1", "yes")
     assert refused.code == 6
     assert "#1 can't be answered: it is queued." in refused.err
-    assert refused.err.splitlines()[-1] == "  next  See: lessor why 1."
+    assert refused.err.splitlines()[-1] == "  next  See: lessor why 1"
 
 
 def test_a_finished_task_is_refused_in_the_words_of_the_other_pages(
@@ -271,4 +271,4 @@ def test_dropping_what_ran_out_says_how_to_hold_it_again_and_speaks_of_no_branch
     refused = person.run("drop", "docs")
     assert refused.code == 7
     said = " ".join(refused.err.split())
-    assert said.endswith("It keeps nobody out any more; to go on: lessor hold docs web.")
+    assert said.endswith("It keeps nobody out any more; to go on: lessor hold docs web")

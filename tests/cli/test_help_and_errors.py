@@ -172,7 +172,7 @@ def test_a_refusal_for_programs_is_one_json_object_on_standard_error(person: Per
 
 def test_a_refusal_for_people_is_a_sentence_and_the_next_step(person: Person) -> None:
     refused = person.run("show", "99")
-    assert refused.err == "lessor: There is no #99 here.\n  next  List the tasks: lessor list.\n"
+    assert refused.err == "lessor: There is no #99 here.\n  next  List the tasks: lessor list\n"
 
 
 def test_a_long_refusal_is_broken_between_words_on_a_terminal(person: Person) -> None:

@@ -206,7 +206,7 @@ def test_outside_a_repository_it_says_so_in_a_sentence(outside: Person) -> None:
     said = outside.run()
     assert said.code == 5
     assert "isn't inside a git repository" in said.err
-    assert said.err.splitlines()[-1] == "  next  Go into one, or name it: lessor --repo PATH."
+    assert said.err.splitlines()[-1] == "  next  Go into one, or name it: lessor --repo PATH"
 
 
 def test_a_repository_without_a_commit_has_a_page(person: Person, tmp_path: Path) -> None:
@@ -532,7 +532,8 @@ def test_why_names_a_running_tasks_lease_once(person: Person) -> None:
     assert lines[1].startswith("  codex-1 works on it, epoch 1, ")
     assert lines[2] == "  paths     services/billing"
     assert lines[3].startswith("  ends      14 m ")
-    assert lines[4:] == ["next  lessor logs 1 -f"]
+    # A script's agent prints elsewhere: there is no log to follow.
+    assert lines[4:] == ["next  lessor show 1"]
 
 
 def test_a_hold_whose_time_ran_out_is_on_the_page_no_more(person: Person) -> None:

@@ -179,7 +179,7 @@ def test_the_lease_of_a_run_is_left_to_the_run(person: Person) -> None:
     for verb in (["renew"], ["release"], ["complete"], ["fail", "--error", "x"]):
         refused = person.run(verb[0], grant.lease, *verb[1:])
         assert refused.code == 6
-        assert refused.err.splitlines()[-1].endswith(f"lessor cancel {grant.number}.")
+        assert refused.err.splitlines()[-1].endswith(f"lessor cancel {grant.number}")
 
 
 def test_claim_takes_in_order_and_exits_with_3_when_there_is_nothing(person: Person) -> None:

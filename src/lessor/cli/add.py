@@ -8,9 +8,17 @@ import click
 
 from lessor.cli.files import count_files, path_rules, read_text
 from lessor.cli.finding import find_tasks, holders_of, path_from_top
+from lessor.cli.given import as_given
 from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, duration_option, own_words, pass_invocation
-from lessor.cli.phrases import next_lines, paths_text, reason_text, title_line, title_says_who
+from lessor.cli.phrases import (
+    begin_step,
+    next_lines,
+    paths_text,
+    reason_text,
+    title_line,
+    title_says_who,
+)
 from lessor.cli.records import task_record, why_record
 from lessor.cli.requesting import request_id_option
 from lessor.cli.text import Line, Piece, Tone, pad, shown, table, wrap
@@ -179,6 +187,8 @@ def _lines(
     invocation: Invocation, task: Task, files: dict[str, int], *, created: bool
 ) -> list[Line]:
     known = "" if created else "is there already: nothing was added"
+    if task.repository is None:  # their numbers are their own: #1 of a repository is another task
+        known = known or "no repository"
     lines: list[Line] = [title_line(task.number, task.title, known)]
     lines += table(
         [
@@ -195,9 +205,8 @@ def _lines(
         lines.append([Piece("   starts  ", Tone.FAINT), f"not before {moment}"])
     holders = _holders(invocation, task)
     waits = holders or _waits(invocation, task, why)
-    begin = "lessor claim --repo none" if task.repository is None else "lessor run"
     waits_here = bool(waits) and why.cause is not Cause.TASKS
-    step = f"lessor why {task.number}" if waits_here else begin
+    step = f"lessor why {task.number}" if waits_here else begin_step(task)
     return [*lines, *waits, *_ground(why, invocation.columns), *next_lines([step])]
 
 
@@ -250,7 +259,9 @@ def _holders(invocation: Invocation, task: Task) -> list[Line]:
         told = f"for #{holder.number} {holder.title} ({who})"
         lines += _row("waits", told, invocation.columns, tone=Tone.WARN)
     if lines:
-        lines += _row("starts", _starter(invocation, several=len(held) > 1), invocation.columns)
+        lines += _row(
+            "starts", as_given(_starter(invocation, several=len(held) > 1)), invocation.columns
+        )
     return lines
 
 

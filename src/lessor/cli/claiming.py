@@ -207,7 +207,7 @@ def _claimed_lines(invocation: Invocation, grants: Sequence[Grant]) -> list[Line
             "epoch": f"{grant.epoch}, fence {grant.fence}",
             "ttl": f"{(grant.expires_ms - grant.granted_ms) // 1_000}s",
             "branch": grant.branch or "",
-            "scope": ", ".join(grant.scopes) or "grows",
+            "scope": ", ".join(grant.scopes) or ("grows" if invocation.repository else ""),
             "check": grant.check or "",
         }
         lines += [

@@ -13,7 +13,7 @@ from lessor.cli.files import STDIN, read_text
 from lessor.cli.finding import find_task, find_tasks
 from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, own_words, pass_invocation
-from lessor.cli.phrases import next_lines, title_line
+from lessor.cli.phrases import begin_step, next_lines, title_line
 from lessor.cli.records import task_record
 from lessor.cli.requesting import request_id_option
 from lessor.cli.states import state_words
@@ -44,7 +44,7 @@ def answer(invocation: Invocation, *, task: str, text: str, request_id: str) -> 
         done = invocation.lessor.tasks.answer(
             found.id, words, actor=invocation.person, request_id=request_id
         )
-    _answer(invocation, [found], done, "goes on with your answer", next_step="lessor run")
+    _answer(invocation, [found], done, "goes on with your answer", next_step=begin_step(found))
 
 
 @command("retry")
@@ -66,11 +66,11 @@ def retry(invocation: Invocation, *, task: str, words: str, request_id: str) -> 
         done = invocation.lessor.tasks.requeue(
             [found.id],
             actor=invocation.person,
-            reason=said if len(said.encode()) <= LONGEST_TEXT else "",
+            reason=said if len(said.encode(errors="surrogatepass")) <= LONGEST_TEXT else "",
             addition=said,
             request_id=request_id,
         )
-    _answer(invocation, [found], done, "is queued again", next_step="lessor run")
+    _answer(invocation, [found], done, "is queued again", next_step=begin_step(found))
 
 
 @command("cancel")
@@ -129,7 +129,7 @@ def unblock(
             reason=reason,
             request_id=request_id,
         )
-    _answer(invocation, found, done, "is queued again", next_step="lessor run")
+    _answer(invocation, found, done, "is queued again", next_step=begin_step(found[0]))
 
 
 @command("force-release")
@@ -216,7 +216,7 @@ def _again_lines(task: Task, made: Task) -> list[Line]:
     return [
         title_line(made.number, made.title),
         [f"   asks again for what #{task.number} asked, which {state_words(task.state)}"],
-        *next_lines(["lessor run"]),
+        *next_lines([begin_step(made)]),
     ]
 
 

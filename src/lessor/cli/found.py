@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lessor.cli.board import Board
 from lessor.cli.draft import DRAFT, has_draft
 from lessor.cli.invocation import Invocation
-from lessor.cli.page import place
+from lessor.cli.page import NOWHERE, place
 from lessor.cli.phrases import next_lines
 from lessor.cli.text import Line, Piece, Tone, fit, pad, shown
+from lessor.model.task import Task
 from lessor.project import Project
 from lessor.project.agents import installed_agents
 from lessor.project.manifest import MANIFEST
@@ -18,9 +21,15 @@ COMMAND = 34
 
 def found_lines(invocation: Invocation, board: Board) -> list[Line]:
     """Agents, check, setup and brought files, each with where it was found."""
-    head: Line = [Piece(board.name, Tone.STRONG), f" · {place(board)} · nothing queued yet"]
+    lessor, standing = invocation.lessor, invocation.standing
+    before = lessor.tasks.tasks(repository=standing.id, most=1)
+    name, where = (board.name, f" · {place(board)}") if board.name else (NOWHERE, "")
+    head: Line = [
+        Piece(name, Tone.STRONG),
+        f"{where} · {'nothing to do' if before else 'nothing queued yet'}",
+    ]
     if not board.commit:
-        return [head, [], *next_lines(['lessor add "…"'])]
+        return [head, [], *next_lines(['lessor add "…"', *_look_back(before)])]
     from lessor.cli.agents import agent_versions
 
     project = invocation.project(commit=board.commit)
@@ -42,7 +51,12 @@ def found_lines(invocation: Invocation, board: Board) -> list[Line]:
         lines.append([_label(""), Piece(said, Tone.WARN)])
     if has_draft(invocation):
         lines.append([_label(""), Piece(DRAFT, Tone.WARN)])
-    return [head, [], *lines, [], *next_lines(_steps(invocation, project))]
+    steps = [*_steps(invocation, project), *_look_back(before)]
+    return [head, [], *lines, [], *next_lines(steps)]
+
+
+def _look_back(before: Sequence[Task]) -> list[str]:
+    return ["lessor list"] if before else []
 
 
 def _steps(invocation: Invocation, project: Project) -> list[str]:

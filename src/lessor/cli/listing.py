@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import click
@@ -12,6 +14,7 @@ from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, pass_invocation
 from lessor.cli.phrases import next_lines, paths_text, title_line
 from lessor.cli.records import event_record, lease_record, task_record
+from lessor.cli.repositories import NONE
 from lessor.cli.states import state_text, tone_of
 from lessor.cli.text import Line, Piece, Tone, row, table
 from lessor.cli.times import clock_time, lapse
@@ -85,6 +88,15 @@ def _keys(invocation: Invocation) -> Mapping[str | None, str]:
     return {row.id: row.key for row in invocation.lessor.registry.repositories()}
 
 
+def _places(invocation: Invocation) -> Mapping[str | None, str]:
+    """By repository the name that leads there: its own, or its key where two have the same name."""
+    rows = invocation.lessor.registry.repositories()
+    names = Counter(row.name for row in rows)
+    places: dict[str | None, str] = {None: NONE}
+    places |= {row.id: row.name if names[row.name] == 1 else row.key for row in rows}
+    return places
+
+
 def _list_leases(
     invocation: Invocation,
     repository: str | None,
@@ -109,14 +121,16 @@ def _answer_tasks(
 ) -> None:
     invocation.answer_all(
         [task_record(task, repo=keys.get(task.repository)) for task in tasks],
-        lambda: _task_lines(invocation, tasks, keys if everywhere else {}, full=full),
+        lambda: _task_lines(
+            invocation, tasks, _places(invocation) if everywhere else {}, full=full
+        ),
     )
 
 
 def _task_lines(
     invocation: Invocation,
     tasks: Sequence[Task],
-    keys: Mapping[str | None, str],
+    places: Mapping[str | None, str],
     *,
     full: bool,
 ) -> list[Line]:
@@ -125,17 +139,22 @@ def _task_lines(
     rows = []
     for task in tasks:
         state = state_text(task)
-        where = [Piece(keys.get(task.repository, "no repository"), Tone.FAINT)] if keys else []
+        where = [Piece(places[task.repository], Tone.FAINT)] if places else []
         cells = row(
             f"#{task.number}",
             Piece(state, tone_of(state)),
             task.title,
-            Piece(paths_text(task.scopes), Tone.NAME),
+            Piece(paths_text(task.scopes) if task.repository else "", Tone.NAME),
         )
         rows.append([*where, *cells])
     lines = table(rows, columns=invocation.columns)
-    last = tasks[-1]
-    step = f"lessor list --before {last.number}" if full else f"lessor show {tasks[0].number}"
+    shown = tasks[-1 if full else 0]
+    # A number is its repository's own: of several, the command says which.
+    named = f" --repo {shlex.quote(places[shown.repository])}" if places else ""
+    step = f"lessor show{named} {shown.number}"
+    if full:
+        before = shown.id if places else shown.number
+        step = f"lessor list{' --all' if places else ''} --before {before}"
     return [*lines, *next_lines([step])]
 
 

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from lessor.cli.given import give
 from lessor.cli.invocation import Invocation
 from lessor.cli.output import Format
 
@@ -93,6 +94,8 @@ def _set(
     def callback(ctx: click.Context, _param: click.Parameter, value: str | None) -> None:
         if value is not None:
             setattr(ctx.ensure_object(Invocation), name, make(value))
+            if name in {"repo", "store"}:
+                give(name, value)
 
     return callback
 

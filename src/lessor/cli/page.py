@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import click
 
 from lessor.cli.board import Board, read_board
+from lessor.cli.given import as_given
 from lessor.cli.halts import halt_word
 from lessor.cli.invocation import Invocation
 from lessor.cli.output import Record, columns, write_lines
@@ -23,7 +24,7 @@ TITLE = 32
 MOST_LINES = 4
 REFRESH_MS = 1_000
 MOST_ROWS = 12
-_NOWHERE = "tasks without a repository"
+NOWHERE = "tasks without a repository"
 
 
 def show_page(invocation: Invocation, *, watch: bool) -> None:
@@ -69,7 +70,7 @@ def headlines(board: Board, width: int) -> list[Line]:
         (len(board.failed), "failed"),
     ]
     said = " · ".join(f"{number} {word}" for number, word in counts if number)
-    name, where = (board.name, f" · {place(board)}") if board.name else (_NOWHERE, "")
+    name, where = (board.name, f" · {place(board)}") if board.name else (NOWHERE, "")
     head: Line = [Piece(name, Tone.STRONG), where]
     if not said:
         return [head]
@@ -136,7 +137,7 @@ def page_record(invocation: Invocation, board: Board) -> Record:
         "toLand": [task_record(task, repo=repo) for task in board.to_land],
         "held": [lease_record(lease, repo=repo) for lease in board.holds],
         "failed": [task_record(task, repo=repo) for task in board.failed],
-        "next": next_steps(board),
+        "next": [as_given(step) for step in next_steps(board)],
     }
 
 
@@ -176,7 +177,7 @@ def _section(
         [Piece(pad("" if n else name, LABEL), tone), *row] for n, row in enumerate(rows)
     ]
     if left:
-        more = f"and {left} more: lessor list"
+        more = as_given(f"and {left} more: lessor list")
         lines.append([pad("", LABEL), Piece(fit(more, width - LABEL), Tone.FAINT)])
     return lines
 
@@ -187,7 +188,7 @@ def _leases(leases: Sequence[LeaseRecord], board: Board, width: int) -> list[Lin
             [
                 f"{_number(lease.number, board)} {lease.title}",
                 Piece(lease.agent, Tone.NAME),
-                paths_text(lease.paths),
+                paths_text(lease.paths) if board.name else "",
                 _age(lease, board),
             ]
             for lease in leases
@@ -208,7 +209,7 @@ def _ready(board: Board, width: int) -> list[Line]:
         (
             [
                 f"{_number(task.number, board)} {task.title}",
-                Piece(paths_text(task.scopes), Tone.NAME),
+                Piece(paths_text(task.scopes) if board.name else "", Tone.NAME),
             ]
             for task in board.ready
         ),
@@ -223,7 +224,7 @@ def _holds(leases: Sequence[LeaseRecord], board: Board, width: int) -> list[Line
                 paths_text(lease.paths),
                 Piece(lease.agent, Tone.NAME),
                 f"{lapse(lease.expires_ms - board.now_ms)} left",
-                Piece(f"lessor drop {lease.number}", Tone.FAINT),
+                Piece(as_given(f"lessor drop {lease.number}"), Tone.FAINT),
             ]
             for lease in leases
         ),
@@ -265,7 +266,7 @@ def _wish(task: Task, board: Board) -> str:
         said = first_paragraph(task.said or "")
         return f'asks: "{said}"{blocks}' if said else f"asks you something{blocks}"
     if task.state == "succeeded":
-        return f"waits to land{blocks}: lessor land {task.number}"
+        return f"waits to land{blocks}: {as_given(f'lessor land {task.number}')}"
     if task.state == "quarantined":
         return f"quarantined: {first_line(task.last_error) or 'see lessor show'}"
     return "reconciling: may have had effects outside; look first"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lessor.cli.given import as_given
 from lessor.cli.output import columns
 from lessor.cli.text import Line, Piece, Tone, fit, shown, width
 from lessor.cli.times import clock_time, lapse
@@ -18,7 +19,7 @@ _GAP = "     "
 def next_lines(steps: Sequence[str]) -> list[Line]:
     """The last line of what people see: the next command; several below each other where it must be."""
     rows: list[str] = []
-    for step in steps:
+    for step in map(as_given, steps):
         if rows and width(f"{rows[-1]}{_GAP}{step}") <= columns() - len(_NEXT):
             rows[-1] += f"{_GAP}{step}"
         else:
@@ -36,6 +37,11 @@ def title_line(number: int, title: str, after: Piece | str = "") -> Line:
     gap = "  " if end.text else ""
     room = columns() - width(head) - width(gap + end.text)
     return [Piece(head, Tone.STRONG), fit(shown(title), room), gap, end]
+
+
+def begin_step(task: Task) -> str:
+    """What lets somebody begin a queued task: a run's agents work in a clone, and some have none."""
+    return "lessor run" if task.repository else "lessor claim --repo none"
 
 
 def bytes_text(size: int) -> str:

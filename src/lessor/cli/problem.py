@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -11,10 +12,12 @@ from typing import Any
 import click
 from click.exceptions import NoArgsIsHelpError
 
+from lessor.cli.given import as_given
 from lessor.cli.output import Format, Record, columns, write_json, write_lines
 from lessor.cli.text import Line, Piece, Tone, width, wrap
 from lessor.errors import LessorError
 
+_ENDS_WITH_COMMAND = re.compile(r"(^|: )(lessor|git) (?:[^.;`…]|\.(?=\S))+\.$")
 FAILED = 1
 USAGE = 2
 
@@ -42,7 +45,9 @@ class Problem:
         if wide is not None:
             told = [part for line in told for part in _broken(line, wide - len("lessor: "))]
         lines: list[Line] = [[Piece("lessor: ", Tone.BAD), line] for line in told]
-        lines += [[Piece("  next  ", Tone.FAINT), line] for line in _lines(self.next_step)]
+        lines += [
+            [Piece("  next  ", Tone.FAINT), _to_copy(line)] for line in _lines(self.next_step)
+        ]
         return lines
 
     def record(self) -> Record:
@@ -73,7 +78,7 @@ def problem_of(error: LessorError | click.ClickException | OSError) -> Problem:
         return Problem(
             code=error.code,
             message=error.message,
-            next_step=error.next_step,
+            next_step=as_given(error.next_step),
             exit_code=error.exit_code,
             facts=error.facts,
         )
@@ -95,6 +100,11 @@ def _without_command(error: click.UsageError) -> str:
         return ""
     names = ctx.command.list_commands(ctx) if isinstance(ctx.command, click.Group) else []
     return f"{ctx.command_path} needs one of: {', '.join(names)}."
+
+
+def _to_copy(line: str) -> str:
+    """A step that ends with a command, without the sentence's own dot: that would be copied along."""
+    return line[:-1] if _ENDS_WITH_COMMAND.search(line) else line
 
 
 def _broken(line: str, wide: int) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import click
 
+from lessor.cli.given import as_given
 from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, pass_invocation
 from lessor.cli.records import task_record
@@ -33,12 +34,13 @@ def ready(invocation: Invocation, *, queue: str, most: int) -> None:
 
 def _lines(tasks: Sequence[Task], columns: int) -> list[Line]:
     if not tasks:
-        return [["nothing is ready"], [Piece('next  lessor add "…"', Tone.FAINT)]]
+        return [["nothing is ready"], _next('lessor add "…"')]
     rows = (
         row(f"#{task.number}", task.title, Piece(", ".join(task.scopes) or "grows", Tone.NAME))
         for task in tasks
     )
-    return [
-        *table(rows, columns=columns),
-        [Piece("next  ", Tone.FAINT), Piece("lessor claim", Tone.STRONG)],
-    ]
+    return [*table(rows, columns=columns), _next("lessor claim")]
+
+
+def _next(step: str) -> Line:
+    return [Piece("next  ", Tone.FAINT), Piece(as_given(step), Tone.STRONG)]

@@ -22,6 +22,7 @@ from lessor.model.repository import Repository as Registered
 from lessor.model.task import DRILL
 
 NONE = "none"
+LOCAL = "local-"
 _LOCAL_ID = "lessor-id"
 
 
@@ -96,11 +97,23 @@ def find_standing(invocation: Invocation, *, register: bool) -> Standing:
         return _around(invocation, Path(named).absolute())
     found = exact or [r for r in known if r.name == named or r.key.endswith(f"/{named}")]
     if len(found) > 1:
-        keys = ", ".join(row.key for row in found)
-        raise InvalidError(f"{named!r} fits {keys}.", next_step="Name one of them in full.")
+        places = ", ".join(_place(invocation, row) for row in found)
+        raise InvalidError(
+            f"{named!r} fits several: {places}.",
+            next_step="Name one of them in full: --repo PATH.",
+            keys=[row.key for row in found],
+        )
     if found:
         return _registered(invocation, found[0])
     return _by_remote(invocation, named, known, register=register)
+
+
+def _place(invocation: Invocation, row: Registered) -> str:
+    """What tells a repository from another one of the same name: its remote, else its clone here."""
+    if not row.key.startswith(LOCAL):
+        return row.key
+    clone = _known_checkout(invocation, row)
+    return row.key if clone is None else os.fspath(clone.repository.root)
 
 
 def _by_remote(

@@ -9,11 +9,12 @@ import click
 from lessor.cli.asked import Told, split_prompt
 from lessor.cli.diff import counts_text
 from lessor.cli.finding import find_task
+from lessor.cli.given import as_given
 from lessor.cli.halts import halt_here, halt_text
 from lessor.cli.invocation import Invocation
 from lessor.cli.logs import logs_here
 from lessor.cli.options import command, pass_invocation
-from lessor.cli.phrases import first_paragraph, next_lines, reason_text
+from lessor.cli.phrases import begin_step, first_paragraph, next_lines, reason_text
 from lessor.cli.records import lease_record, task_record, why_record
 from lessor.cli.results import block_words, changed_files, landing_trouble
 from lessor.cli.states import state_text, tone_of
@@ -133,7 +134,12 @@ def _lines(
         halt = halt_here(invocation, leases[-1]) if leases else None
         if halt is not None:
             lines += _paragraph("", halt_text(halt), width, tone=Tone.WARN)
-    steps = _steps(task, files) if task.queue not in {AD_HOC, DRILL} else [_step_of_no_work(task)]
+    followed = bool(leases) and "agent" in logs_here(invocation, leases[-1].id)
+    steps = (
+        _steps(task, files, followed=followed)
+        if task.queue not in {AD_HOC, DRILL}
+        else [_step_of_no_work(task)]
+    )
     return [*lines, *next_lines(steps)]
 
 
@@ -174,7 +180,8 @@ def _told(told: Sequence[Told], width: int) -> list[Line]:
 
 
 def _asked(task: Task, text: str, width: int) -> list[Line]:
-    lines = _paragraph("asked", text, width) if text else []
+    lines = [] if task.repository else _paragraph("repo", "none", width)
+    lines += _paragraph("asked", text, width) if text else []
     if len(lines) > MOST_TEXT_LINES:
         more = f"and {len(lines) - MOST_TEXT_LINES} more lines: -o json"
         lines = [*lines[:MOST_TEXT_LINES], [_label(""), Piece(more, Tone.FAINT)]]
@@ -204,7 +211,7 @@ def _logs(
     """Where all that the last agent and its check printed can be read, if that is on this machine."""
     found = logs_here(invocation, leases[-1].id) if leases else {}
     calls = [
-        f"lessor logs {task.number}{'' if name == 'agent' else f' --of {name}'}"
+        as_given(f"lessor logs {task.number}{'' if name == 'agent' else f' --of {name}'}")
         for name in found
         if name != "setup"
     ]
@@ -295,10 +302,11 @@ def _saved(invocation: Invocation, task: Task, width: int) -> list[Line]:
     for saved in known[-MOST_SAVED:]:
         files = f"{saved.files} file{'' if saved.files == 1 else 's'}" if saved.files else "commits"
         name = f"{task.number}/{saved.epoch}/{saved.n}"
-        text = f"{files} of epoch {saved.epoch}: lessor salvage show {name}"
+        text = f"{files} of epoch {saved.epoch}: {as_given(f'lessor salvage show {name}')}"
         lines += _paragraph("" if lines else "saved", text, width)
     if len(known) > MOST_SAVED:
-        more = f"and {len(known) - MOST_SAVED} before: lessor salvage list {task.number}"
+        before = as_given(f"lessor salvage list {task.number}")
+        more = f"and {len(known) - MOST_SAVED} before: {before}"
         lines.append([_label(""), Piece(more, Tone.FAINT)])
     return lines
 
@@ -323,20 +331,20 @@ def _took(milliseconds: int) -> str:
     return lapse(milliseconds) if milliseconds >= SECOND else "under 1 s"
 
 
-def _steps(task: Task, files: Sequence[FileChange]) -> list[str]:
+def _steps(task: Task, files: Sequence[FileChange], *, followed: bool) -> list[str]:
     number = task.number
     match task.state:
         case "needs_person":
             return [f'lessor answer {number} "…"']
         case "running":
-            return [f"lessor logs {number} -f"]
+            return [f"lessor logs {number} -f" if followed else f"lessor why {number}"]
         case "succeeded" if files:
             land = [] if task.stage == "landed" else [f"lessor land {number}"]
             return [f"lessor diff {number}", *land, f'lessor retry {number} "…"']
         case "blocked":
             return [f"lessor unblock {number}"]
         case "queued":
-            return ["lessor run", f"lessor why {number}"]
+            return [begin_step(task), f"lessor why {number}"]
         case _:
             return [f'lessor retry {number} "…"', f"lessor history {number}"]
 

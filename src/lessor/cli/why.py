@@ -9,6 +9,7 @@ import click
 from lessor.cli.finding import find_task, holders_of, path_from_top
 from lessor.cli.halts import halt_here, halt_text
 from lessor.cli.invocation import Invocation
+from lessor.cli.logs import logs_here
 from lessor.cli.options import command, pass_invocation
 from lessor.cli.phrases import next_lines, paths_text, reason_text, title_line, title_says_who
 from lessor.cli.records import held_record, why_record
@@ -71,14 +72,17 @@ def _why_lines(invocation: Invocation, found: Why) -> list[Line]:
         lines += _holder_lines(found.holder, now=now, columns=invocation.columns)
     if found.overdue:
         lines.append([Piece("  overdue: it waits longer than its queue allows", Tone.WARN)])
-    return [*lines, *next_lines([_step(found, task)])]
+    return [*lines, *next_lines([_step(invocation, found, task)])]
 
 
-def _step(found: Why, task: Task) -> str:
+def _step(invocation: Invocation, found: Why, task: Task) -> str:
     if found.cause is Cause.PERSON:
         return f'lessor answer {found.number} "…"'
     if found.cause is Cause.RUNNING and task.queue == AD_HOC:
         return f"lessor drop {found.number}"
+    if found.cause is Cause.RUNNING and found.holder is not None:
+        here = logs_here(invocation, found.holder.lease)
+        return found.next_step if "agent" in here else f"lessor show {found.number}"
     return found.next_step or f"lessor show {found.number}"
 
 

@@ -360,9 +360,9 @@ def _ready(store: Store, naming: Naming, wait: WaitRow, task: TaskRow) -> Why | 
         if before
         else f"is next in line{ground}."
     )
-    return _answer(
-        naming, wait, task, Cause.READY, sentence, position=before + 1, next_step="lessor run"
-    )
+    # Agents of a run work in a clone; what has none is claimed by whoever does it.
+    step = "lessor run" if wait.repository_id else "lessor claim --repo none"
+    return _answer(naming, wait, task, Cause.READY, sentence, position=before + 1, next_step=step)
 
 
 def _scopes(rows: Sequence[Sequence[object]]) -> list[Scope]:

@@ -1,0 +1,41 @@
+"""The repository and the store that a command line named: what it proposes next needs them again.
+
+Without them a proposed `lessor show 1` would be about another task, the #1 of where the person stands.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from contextvars import ContextVar
+from functools import cache
+
+_REPO: ContextVar[str] = ContextVar("repo", default="")
+_STORE: ContextVar[str] = ContextVar("store", default="")
+_NAMED = re.compile(r"--(repo|store)\b")
+
+
+def give(option: str, value: str) -> None:
+    """Remember what stands after --repo or --store."""
+    {"repo": _REPO, "store": _STORE}[option].set(value)
+
+
+def as_given(text: str) -> str:
+    """`text` with each `lessor …` in it about the same repository and store; data is never given here."""
+    named = {match[1] for match in _NAMED.finditer(text)}
+    again = [
+        f"--{option} {shlex.quote(value)}"
+        for option, value in (("repo", _REPO.get()), ("store", _STORE.get()))
+        if value and option not in named
+    ]
+    if not again:
+        return text
+    words = " ".join(["lessor", *again])
+    return words if text == "lessor" else _calls().sub(lambda _: words, text)
+
+
+@cache
+def _calls() -> re.Pattern[str]:
+    from lessor.cli.commands import COMMANDS
+
+    return re.compile(rf"\blessor(?= (?:{'|'.join(COMMANDS)})\b)")
