@@ -77,7 +77,13 @@ def test_an_unknown_command_is_refused_with_the_nearest_name(person: Person) -> 
 
 @pytest.mark.parametrize(
     ("typed", "meant"),
-    [("init", "lessor"), ("resume", "lessor queue resume"), ("pause", "lessor queue pause")],
+    [
+        ("resume", "lessor queue resume"),
+        ("pause", "lessor queue pause"),
+        ("top", "lessor -w"),
+        ("take", "lessor open"),
+        ("stop", "lessor block"),
+    ],
 )
 def test_a_command_of_other_programs_is_refused_with_the_one_that_does_it(
     person: Person, typed: str, meant: str
@@ -85,7 +91,12 @@ def test_a_command_of_other_programs_is_refused_with_the_one_that_does_it(
     assert f"Did you mean `{meant}`?" in person.run(typed).err
 
 
-@pytest.mark.parametrize("typed", ["delete", "remove", "kill", "undo"])
+def test_who_wants_to_set_something_up_is_told_that_nothing_has_to_be(person: Person) -> None:
+    refused = person.run("init", "--agent", "claude")
+    assert (refused.code, "Nothing has to be set up" in refused.err) == (2, True)
+
+
+@pytest.mark.parametrize("typed", ["delete", "remove", "kill", "undo", "report"])
 def test_a_command_that_only_looks_alike_is_not_proposed(person: Person, typed: str) -> None:
     refused = person.run(typed)
     assert (refused.code, "Did you mean" in refused.err) == (2, False)

@@ -162,3 +162,17 @@ def test_the_repositorys_file_says_what_is_done_with_unlanded_results(
     person.ok("run", "--", str(agent))
     person.ok("land", "2")
     assert (shop / "README").read_text() == "shop\n1\n2\n"
+
+
+def test_a_pull_request_is_refused_with_the_command_that_makes_it_possible(
+    person: Person, shop: Path, finished: Finished
+) -> None:
+    number = finished("One", {"README": "one\n"})
+    origin = shop.with_name("origin.git")
+    git(shop, "init", "-q", "--bare", str(origin))
+    git(shop, "remote", "set-url", "--push", "origin", str(origin))
+    refused = person.run("land", number, "--pr")
+    step = refused.err.splitlines()[-1].partition("git ")[2].partition(" && ")[0]
+    assert (refused.code, step) == (2, "push -u origin ai/1-one")
+    git(shop, *step.split())
+    assert git(origin, "log", "-1", "--format=%s", "ai/1-one") == "One"

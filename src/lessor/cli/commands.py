@@ -77,6 +77,7 @@ COMMANDS: Mapping[str, Entry] = MappingProxyType(
         "why": _in(Part.MORE, "why:why"),
         "who": _in(Part.MORE, "why:who"),
         "logs": _in(Part.MORE, "logs:logs"),
+        "open": _in(Part.MORE, "opening:open_"),
         "landed": _in(Part.MORE, "landed:landed"),
         "cancel": _in(Part.MORE, "deciding:cancel"),
         "hold": _in(Part.MORE, "holding:hold"),
@@ -116,7 +117,17 @@ _TYPING_ERROR = 0.7
 
 _ELSEWHERE: Mapping[str, str] = MappingProxyType(
     {
-        "init": "lessor",
+        "help": "lessor --help",
+        "top": "lessor -w",
+        "watch": "lessor -w",
+        "take": "lessor open",
+        "cd": "lessor open",
+        "wait": "lessor why",
+        "stop": "lessor block",
+        "abort": "lessor cancel",
+        "discard": "lessor clean --discard",
+        "requeue": "lessor retry",
+        "report": "",
         "status": "lessor",
         "ls": "lessor list",
         "merge": "lessor land",
@@ -154,8 +165,10 @@ class Commands(click.Group):
             import difflib
 
             near = difflib.get_close_matches(args[0], COMMANDS, n=1, cutoff=_TYPING_ERROR)
-            meant = f"lessor {near[0]}" if near else _ELSEWHERE.get(args[0])
+            meant = _ELSEWHERE.get(args[0], f"lessor {near[0]}" if near else "")
             hint = f" Did you mean `{meant}`?" if meant else ""
+            if args[0] == "init":
+                hint = " Nothing has to be set up: `lessor` shows what it found here."
             raise click.UsageError(f"There is no command {args[0]!r}.{hint}", ctx)
         return super().resolve_command(ctx, args)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from lessor.cli.output import Record, columns, write_lines
 from lessor.cli.phrases import next_lines, title_line
 from lessor.cli.text import Line, Piece, Tone, pad, shown, width, wrap
 from lessor.cli.to_land import in_landing_order
-from lessor.errors import ConflictError, GitError
+from lessor.errors import ConflictError, GitError, InvalidError
 from lessor.git.repository import current_branch
 from lessor.model.task import Task
 
@@ -29,8 +30,16 @@ _SHORT = 7
 @click.argument("tasks", nargs=-1, metavar="[N…]")
 @click.option("--all", "every", is_flag=True, help="Every result that hasn't landed.")
 @click.option("--onto", metavar="BRANCH", help="Where to; else the branch that you are on.")
+@click.option("--pr", "pull_request", is_flag=True, hidden=True)
 @pass_invocation
-def land(invocation: Invocation, *, tasks: tuple[str, ...], every: bool, onto: str | None) -> int:
+def land(
+    invocation: Invocation,
+    *,
+    tasks: tuple[str, ...],
+    every: bool,
+    onto: str | None,
+    pull_request: bool,
+) -> int:
     """Put results onto a branch: rebased, checked there, and only then the branch moves.
 
     That is done beside your checkout. One that has the branch is moved along by git's own
@@ -39,6 +48,8 @@ def land(invocation: Invocation, *, tasks: tuple[str, ...], every: bool, onto: s
     """
     if bool(tasks) == every:
         raise click.UsageError("Name the results, lessor land 1 2, or say --all.")
+    if pull_request:
+        raise _no_pull_request(invocation, tasks, onto)
     from lessor.cli.running import ensure_trusted, landing_desk
     from lessor.runner.landing import Came, Lander
 
@@ -62,6 +73,24 @@ def land(invocation: Invocation, *, tasks: tuple[str, ...], every: bool, onto: s
     if came & {Came.CONFLICTS, Came.WAITS}:
         return _WAITS_FOR_A_PERSON
     return int(Came.CHECK_FAILED in came)
+
+
+def _no_pull_request(
+    invocation: Invocation, tasks: Sequence[str], onto: str | None
+) -> InvalidError:
+    """Lessor opens none: what a remote calls so, and who may open one, is the remote's own matter."""
+    import shutil
+
+    branches = [task.branch for task in find_tasks(invocation, tasks) if task.branch]
+    step = f"Push the result: git push -u origin {' '.join(branches) or 'BRANCH'}"
+    if len(branches) == 1 and shutil.which("gh"):
+        onto_text = f" --base {shlex.quote(onto)}" if onto else ""
+        step += f" && gh pr create --fill --head {branches[0]}{onto_text}"
+    return InvalidError(
+        "Lessor opens no pull request; once one is merged, `lessor landed` finds its result there.",
+        next_step=step,
+        branches=branches,
+    )
 
 
 def _branch_here(invocation: Invocation) -> str:
