@@ -206,7 +206,7 @@ def test_a_long_refusal_is_broken_between_words_on_a_terminal(person: Person) ->
 
 def test_an_option_without_its_value_has_a_next_step(person: Person) -> None:
     refused = person.run("clean", "--discard")
-    assert (refused.code, refused.err.splitlines()[-1]) == (2, "  next  See `lessor --help`.")
+    assert (refused.code, refused.err.splitlines()[-1]) == (2, "  next  See `lessor clean --help`.")
 
 
 def test_a_closed_pipe_is_quiet(person: Person) -> None:

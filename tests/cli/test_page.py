@@ -10,6 +10,7 @@ import select
 import signal
 import subprocess
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import apsw
@@ -162,6 +163,25 @@ def test_the_page_fits_80_columns(person: Person) -> None:
     ):
         for line in person.ok(*command).lines:
             assert cell_len(line) <= 80, line
+
+
+@pytest.mark.parametrize("wide", [40, 50])
+def test_the_page_and_show_fit_a_narrow_terminal(
+    person: Person, shop: Path, finished, wide: int
+) -> None:
+    narrow = replace(person, env={"COLUMNS": str(wide)})
+    finished("Billing: round the totals half-even", {"services/billing/new.py": "one\n"})
+    person.ok("hold", "web", "--for", "2h")
+    person.add("Search: debounce the box and more of it", "--scope", "web/search")
+    lines = narrow.ok().lines
+    assert [line for line in lines if cell_len(line) > wide] == []
+    # The reason has as much room as the title: it is no column of single letters.
+    assert any("for #2" in line for line in lines)
+
+
+def test_help_fits_a_narrow_terminal(person: Person) -> None:
+    narrow = replace(person, env={"COLUMNS": "50"})
+    assert [line for line in narrow.ok("--help").lines if cell_len(line) > 50] == []
 
 
 def test_a_long_section_counts_what_it_leaves_out_and_cuts_nothing_in_two(

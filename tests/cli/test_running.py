@@ -156,6 +156,18 @@ def test_what_is_found_of_another_task_is_told_by_its_number(
     assert told == [["#1", "Left", "behind", "2", "files", "saved"], ["2", "files", "saved"]]
 
 
+@pytest.mark.parametrize("agent", ["scripted-2", "a-kind-with-a-long-name-2"])
+def test_of_several_agents_a_run_says_which_one_it_was(
+    capsys: pytest.CaptureFixture[str], agent: str
+) -> None:
+    reporter = LineReporter(Invocation(), workers=3, alone=False)
+    note = Note(kind=NoteKind.STARTED, number=1, title="One", text="", task="t", agent=agent)
+    reporter.note(note)
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.split()[-3].endswith("-2")
+    assert len(line) <= 80
+
+
 def test_an_agent_that_is_not_there_leaves_no_task_behind(person: Person, shop: Path) -> None:
     trusting(shop)
     refused = person.run("do", "Tax: a new rate", "--", "no-such-program")
@@ -334,7 +346,7 @@ def test_a_repository_without_a_commit_is_told_to_make_one(person: Person, tmp_p
     git(tmp_path, "init", "-q", "fresh")
     refused = person.run("do", "One", "--", "true", cwd=tmp_path / "fresh")
     assert "There is no commit yet in" in refused.err
-    assert refused.err.splitlines()[-1] == "  next  Make the first one."
+    assert refused.err.splitlines()[-1] == "  next  Make the first one: git commit"
 
 
 def test_run_says_whose_a_line_is_where_several_work(

@@ -112,6 +112,8 @@ COMMANDS: Mapping[str, Entry] = MappingProxyType(
     }
 )
 
+_EVERYWHERE = ("-o table|json|jsonl|yaml", "--repo PATH|NAME", "--store URL")
+
 _TYPING_ERROR = 0.7
 """How alike a name has to be to be proposed: of a mistyped one, not of another (`delete`, `release`)."""
 
@@ -190,32 +192,25 @@ def help_page(columns: int) -> list[Line]:
     """The help page's lines."""
     from lessor.cli.text import pad, wrap
 
-    lines: list[Line] = [
-        ["Lessor lends coding agents temporary, provable authority over tasks and paths."],
-        [],
-        [
-            Piece(f"  {pad('lessor', 18)}", Tone.STRONG),
-            "what runs, waits and needs you here  (-w: live)",
-        ],
-        [],
-    ]
-    lines += [
-        [Piece(f"  {pad(entry.usage, 18)}", Tone.STRONG), entry.summary]
-        for entry in COMMANDS.values()
-        if entry.part is Part.EVERYDAY
-    ]
+    intro = "Lessor lends coding agents temporary, provable authority over tasks and paths."
+    page = ("lessor", "what runs, waits and needs you here  (-w: live)")
+    everyday = [(e.usage, e.summary) for e in COMMANDS.values() if e.part is Part.EVERYDAY]
+    lines: list[Line] = [[text] for text in wrap(intro, columns)]
+    for usage, summary in (("", ""), page, ("", ""), *everyday):
+        for n, text in enumerate(wrap(summary, columns - 20)):
+            lines.append([Piece(f"  {pad('' if n else usage, 18)}", Tone.STRONG), text])
     lines.append([])
     for part in (Part.MORE, Part.SCRIPTS, Part.OPERATORS):
         names = " ".join(name for name, entry in COMMANDS.items() if entry.part is part)
         for n, text in enumerate(wrap(names, columns - 17)):
             lines.append([Piece(f"  {pad('' if n else part, 15)}", Tone.FAINT), text])
+    lines.append([])
+    together = "   ".join(_EVERYWHERE)
+    options = [together] if len(together) <= columns - 17 else _EVERYWHERE
+    for n, text in enumerate(options):
+        lines.append([Piece(f"  {pad('' if n else 'everywhere', 15)}", Tone.FAINT), text])
     return [
         *lines,
-        [],
-        [
-            Piece("  everywhere     ", Tone.FAINT),
-            "-o table|json|jsonl|yaml   --repo PATH|NAME   --store URL",
-        ],
         [],
         ["lessor COMMAND --help  explains one."],
     ]

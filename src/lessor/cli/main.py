@@ -86,7 +86,7 @@ def run(arguments: list[str]) -> int:
         return report(unheard.problem, arguments)
     except (LessorError, click.ClickException, OSError) as error:
         if failure() is None or not isinstance(error, OSError):
-            return report(problem_of(error), arguments)
+            return report(problem_of(error, arguments), arguments)
     failed = failure()
     if failed is None:
         return code if isinstance(code, int) else OK

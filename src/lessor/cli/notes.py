@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from lessor.clock import Clock
 
 _TITLE = 26
-_AGENT = 9
-_NARROWEST = 30
+_SHORTEST_TITLE = 12
+_AGENT = 14
+_ROOM = 30
+_NARROW = 70
+_NARROWEST = 24
 _MOST_LINES = 3
 _WORDS: Mapping[NoteKind, str] = {
     NoteKind.FOUND: "",
@@ -121,8 +124,19 @@ class LineReporter:
         head = f" {seconds // 60:>2}:{seconds % 60:02d}  "
         if not note.number or (self._alone and note.task in {"", self._own or note.task}):
             return head
-        head += pad(f"#{note.number} {shown(note.title)}", _TITLE) + "  "
-        return head + (pad(shown(note.agent), _AGENT) + "  " if self._workers > 1 else "")
+        agent = self._agent_cell(note.agent)
+        free = self._columns - width(head) - width(agent) - 2 - _ROOM
+        title = max(_SHORTEST_TITLE, min(_TITLE, free))
+        return head + pad(f"#{note.number} {shown(note.title)}", title) + "  " + agent
+
+    def _agent_cell(self, name: str) -> str:
+        """Which of several agents it is, in a column that is as wide as they are; none on a narrow terminal."""
+        if self._workers == 1 or self._columns < _NARROW:
+            return ""
+        kind, _, number = name.rpartition("-")
+        wide = min(len(kind) + 1 + len(str(self._workers)), _AGENT)
+        short = f"{fit(shown(kind), wide - len(number) - 1)}-{number}"
+        return pad(short, wide) + "  "
 
 
 def ring(text: str) -> None:

@@ -290,7 +290,7 @@ def _told(rows: Sequence[tuple[Task, Piece]], board: Board, width: int) -> list[
     if not rows:
         return []
     free = width - LABEL - 2 - max(text_width(shown(told.text)) for _, told in rows)
-    title = max(TITLE, free - len(_number(0, board)) - 1)
+    title = max(min(TITLE, (width - LABEL) // 2), free - len(_number(0, board)) - 1)
     heads = [f"{_number(task.number, board)} {fit(shown(task.title), title)}" for task, _ in rows]
     left = max(text_width(head) for head in heads)
     entries: list[list[Line]] = []

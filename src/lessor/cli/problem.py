@@ -17,7 +17,7 @@ from lessor.cli.output import Format, Record, columns, write_json, write_lines
 from lessor.cli.text import Line, Piece, Tone, width, wrap
 from lessor.errors import LessorError
 
-_ENDS_WITH_COMMAND = re.compile(r"(^|: )(lessor|git) (?:[^.;`…]|\.(?=\S))+\.$")
+_ENDS_WITH_COMMAND = re.compile(r"(^|: )(lessor|git)( (?:[^.;`…]|\.(?=\S))+)?\.$")
 FAILED = 1
 USAGE = 2
 
@@ -72,8 +72,14 @@ def report(problem: Problem, arguments: Sequence[str]) -> int:
     return problem.exit_code
 
 
-def problem_of(error: LessorError | click.ClickException | OSError) -> Problem:
-    """The problem that an exception tells of."""
+def problem_of(
+    error: LessorError | click.ClickException | OSError, arguments: Sequence[str] = ()
+) -> Problem:
+    """The problem that an exception tells of.
+
+    Args:
+        arguments: what was typed; click forgets whose option it is that has no value.
+    """
     if isinstance(error, LessorError):
         return Problem(
             code=error.code,
@@ -83,7 +89,7 @@ def problem_of(error: LessorError | click.ClickException | OSError) -> Problem:
             facts=error.facts,
         )
     if isinstance(error, click.UsageError):
-        hint = f"See `{error.ctx.command_path if error.ctx else 'lessor'} --help`."
+        hint = f"See `{error.ctx.command_path if error.ctx else _called(arguments)} --help`."
         # Click puts each choice of an argument that is missing on a line of its own, behind a tab.
         message = _without_command(error) or error.format_message().replace("\n\t", " ")
         return Problem(code="usage", message=message, next_step=hint, exit_code=USAGE)
@@ -91,6 +97,12 @@ def problem_of(error: LessorError | click.ClickException | OSError) -> Problem:
         return Problem(code="failed", message=error.format_message(), exit_code=FAILED)
     where = f"{error.filename}: " if error.filename else ""
     return Problem(code="system", message=f"{where}{error.strerror or error}.", exit_code=FAILED)
+
+
+def _called(arguments: Sequence[str]) -> str:
+    from lessor.cli.commands import COMMANDS
+
+    return " ".join(["lessor", *[word for word in arguments if word in COMMANDS][:1]])
 
 
 def _without_command(error: click.UsageError) -> str:

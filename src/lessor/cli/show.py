@@ -31,6 +31,7 @@ LABEL = 11
 MOST_TEXT_LINES = 12
 MOST_FILES = 12
 MOST_SAVED = 4
+GAP = "     "
 MOST_EVENTS = 10_000
 
 _ENDS = {
@@ -215,7 +216,10 @@ def _logs(
         for name in found
         if name != "setup"
     ]
-    return _paragraph("logs", "     ".join(calls), width) if calls else []
+    if len(GAP.join(calls)) <= width - LABEL:
+        calls = [GAP.join(calls)]
+    # Each is copied as it stands, so that none is broken between two lines.
+    return [[_label("" if n else "logs"), call] for n, call in enumerate(calls) if call]
 
 
 def _changed(files: Sequence[FileChange], width: int) -> list[Line]:

@@ -25,7 +25,9 @@ def resolve_commit(cwd: Path, rev: str) -> str:
         raise failure(args, found)
     if rev == "HEAD" and (found is None or found.code != 0):
         raise GitError(
-            f"There is no commit yet in {cwd}.", next_step="Make the first one.", revision=rev
+            f"There is no commit yet in {cwd}.",
+            next_step="Make the first one: git commit.",
+            revision=rev,
         )
     if found is None or found.code != 0:
         raise GitError(
