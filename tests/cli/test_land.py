@@ -114,6 +114,18 @@ def test_the_page_counts_all_results_and_names_the_first(
     assert "           and 2 more: lessor list" in lines
 
 
+def test_on_no_branch_it_is_proposed_to_name_one(
+    person: Person, shop: Path, finished: Finished
+) -> None:
+    number = finished("One", {"README": "one\n"})
+    git(shop, "checkout", "-q", "--detach")
+    assert person.ok().lines[-1].endswith(f"     lessor land {number} --onto BRANCH")
+    refused = person.run("land", number)
+    step = refused.err.splitlines()[-1].partition("lessor ")[2]
+    assert (refused.code, step) == (6, f"land {number} --onto BRANCH")
+    person.ok(*step.replace("BRANCH", "main").split())
+
+
 def test_programs_get_what_came_of_each(person: Person, finished: Finished) -> None:
     number = finished("One", {"README": "one\n"})
     (landed,) = person.ok("land", number, "-o", "json").json

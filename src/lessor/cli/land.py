@@ -53,7 +53,7 @@ def land(
     from lessor.cli.running import ensure_trusted, landing_desk
     from lessor.runner.landing import Came, Lander
 
-    branch = onto or _branch_here(invocation)
+    branch = onto or _branch_here(invocation, tasks)
     ensure_trusted(invocation, invocation.project(commit=_tip(invocation, branch)))
     wanted = _all(invocation) if every else find_tasks(invocation, tasks)
     told: set[str] = set()
@@ -93,13 +93,13 @@ def _no_pull_request(
     )
 
 
-def _branch_here(invocation: Invocation) -> str:
+def _branch_here(invocation: Invocation, tasks: Sequence[str]) -> str:
     checkout = invocation.standing.checkout_or_refuse()
     branch = current_branch(checkout.cwd)
     if branch is None:
         raise ConflictError(
             "You are on no branch, so nothing says where to land.",
-            next_step="Name one: lessor land --onto BRANCH.",
+            next_step=f"Name one: lessor land {shlex.join(tasks) or '--all'} --onto BRANCH.",
         )
     return branch
 

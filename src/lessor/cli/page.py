@@ -91,7 +91,9 @@ def next_steps(board: Board) -> list[str]:
     steps = [_need_step(task, board) for task in board.needs_you[:1]]
     first = next((task for task in board.to_land if task.id not in board.behind), None)
     if first is not None:
-        steps += [f"lessor diff {first.number}", f"lessor land {first.number}"]
+        # On no branch nothing says where to land.
+        onto = "" if board.branch or not board.commit else " --onto BRANCH"
+        steps += [f"lessor diff {first.number}", f"lessor land {first.number}{onto}"]
     if not steps and board.failed:
         steps.append(f"lessor show {board.failed[0].number}")
     if len(steps) < 2 and board.ready and not board.running:  # noqa: PLR2004

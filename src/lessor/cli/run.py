@@ -298,7 +298,8 @@ def _ending(invocation: Invocation, task: Task) -> list[Line]:
 def _queued(invocation: Invocation, task: Task) -> list[Line]:
     """The ending of a task that didn't begin, or was given back: why it waits, and what ends that."""
     why = invocation.lessor.tasks.why(task.id)
-    told = f"queued: {reason_text(why, task, now=invocation.lessor.now_ms())}"
+    reason = reason_text(why, task, now=invocation.lessor.now_ms())
+    told = f"queued: {reason.removeprefix('is ')}"
     lines: list[Line] = [[Piece(line, Tone.WARN)] for line in wrap(told, invocation.columns)]
     steps = dict.fromkeys([why.next_step or "lessor run", f"lessor why {task.number}"])
     return [[], *lines, *next_lines(list(steps))]
