@@ -8,7 +8,7 @@ import click
 
 from lessor.cli.files import count_files, path_rules, read_text
 from lessor.cli.finding import find_tasks, holders_of, path_from_top
-from lessor.cli.given import as_given
+from lessor.cli.given import beside
 from lessor.cli.invocation import Invocation
 from lessor.cli.options import command, duration_option, own_words, pass_invocation
 from lessor.cli.phrases import (
@@ -260,7 +260,7 @@ def _holders(invocation: Invocation, task: Task) -> list[Line]:
         lines += _row("waits", told, invocation.columns, tone=Tone.WARN)
     if lines:
         lines += _row(
-            "starts", as_given(_starter(invocation, several=len(held) > 1)), invocation.columns
+            "starts", beside(_starter(invocation, several=len(held) > 1)), invocation.columns
         )
     return lines
 

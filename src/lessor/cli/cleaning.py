@@ -9,7 +9,7 @@ import click
 from lessor.cli.budgets import excess_text, overrun_of
 from lessor.cli.confirming import confirm, yes_option
 from lessor.cli.finding import find_task
-from lessor.cli.given import as_given
+from lessor.cli.given import beside
 from lessor.cli.given_up import (
     LABEL,
     found_lines,
@@ -282,7 +282,7 @@ def _saved_lines(outcome: Outcome, task: Task) -> list[Line]:
     files = len(outcome.saved.files)
     what = f"{files} file{'' if files == 1 else 's'}" if files else "its commits"
     return [
-        [pad("", LABEL), f"{what} saved: ", Piece(as_given(f"lessor salvage list {task.number}"))]
+        [pad("", LABEL), f"{what} saved: ", Piece(beside(f"lessor salvage list {task.number}"))]
     ]
 
 

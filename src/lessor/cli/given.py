@@ -12,6 +12,7 @@ from functools import cache
 
 _REPO: ContextVar[str] = ContextVar("repo", default="")
 _STORE: ContextVar[str] = ContextVar("store", default="")
+_ROOM = 24
 _NAMED = re.compile(r"--(repo|store)\b")
 
 
@@ -32,6 +33,12 @@ def as_given(text: str) -> str:
         return text
     words = " ".join(["lessor", *again])
     return words if text == "lessor" else _calls().sub(lambda _: words, text)
+
+
+def beside(text: str) -> str:
+    """The same inside of a page's body, where there is room for it: the last line has it in any case."""
+    named = as_given(text)
+    return named if len(named) - len(text) <= _ROOM else text
 
 
 @cache

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 from lessor.cli.board import Board, read_board
-from lessor.cli.given import as_given
+from lessor.cli.given import as_given, beside
 from lessor.cli.halts import halt_word
 from lessor.cli.invocation import Invocation
 from lessor.cli.output import Record, columns, write_lines
@@ -179,7 +179,7 @@ def _section(
         [Piece(pad("" if n else name, LABEL), tone), *row] for n, row in enumerate(rows)
     ]
     if left:
-        more = as_given(f"and {left} more: lessor list")
+        more = beside(f"and {left} more: lessor list")
         lines.append([pad("", LABEL), Piece(fit(more, width - LABEL), Tone.FAINT)])
     return lines
 
@@ -226,7 +226,7 @@ def _holds(leases: Sequence[LeaseRecord], board: Board, width: int) -> list[Line
                 paths_text(lease.paths),
                 Piece(lease.agent, Tone.NAME),
                 f"{lapse(lease.expires_ms - board.now_ms)} left",
-                Piece(as_given(f"lessor drop {lease.number}"), Tone.FAINT),
+                Piece(beside(f"lessor drop {lease.number}"), Tone.FAINT),
             ]
             for lease in leases
         ),
@@ -268,7 +268,7 @@ def _wish(task: Task, board: Board) -> str:
         said = first_paragraph(task.said or "")
         return f'asks: "{said}"{blocks}' if said else f"asks you something{blocks}"
     if task.state == "succeeded":
-        return f"waits to land{blocks}: {as_given(f'lessor land {task.number}')}"
+        return f"waits to land{blocks}: {beside(f'lessor land {task.number}')}"
     if task.state == "quarantined":
         return f"quarantined: {first_line(task.last_error) or 'see lessor show'}"
     return "reconciling: may have had effects outside; look first"

@@ -9,7 +9,7 @@ import click
 from lessor.cli.asked import Told, split_prompt
 from lessor.cli.diff import counts_text
 from lessor.cli.finding import find_task
-from lessor.cli.given import as_given
+from lessor.cli.given import beside
 from lessor.cli.halts import halt_here, halt_text
 from lessor.cli.invocation import Invocation
 from lessor.cli.logs import logs_here
@@ -212,7 +212,7 @@ def _logs(
     """Where all that the last agent and its check printed can be read, if that is on this machine."""
     found = logs_here(invocation, leases[-1].id) if leases else {}
     calls = [
-        as_given(f"lessor logs {task.number}{'' if name == 'agent' else f' --of {name}'}")
+        beside(f"lessor logs {task.number}{'' if name == 'agent' else f' --of {name}'}")
         for name in found
         if name != "setup"
     ]
@@ -306,10 +306,10 @@ def _saved(invocation: Invocation, task: Task, width: int) -> list[Line]:
     for saved in known[-MOST_SAVED:]:
         files = f"{saved.files} file{'' if saved.files == 1 else 's'}" if saved.files else "commits"
         name = f"{task.number}/{saved.epoch}/{saved.n}"
-        text = f"{files} of epoch {saved.epoch}: {as_given(f'lessor salvage show {name}')}"
+        text = f"{files} of epoch {saved.epoch}: {beside(f'lessor salvage show {name}')}"
         lines += _paragraph("" if lines else "saved", text, width)
     if len(known) > MOST_SAVED:
-        before = as_given(f"lessor salvage list {task.number}")
+        before = beside(f"lessor salvage list {task.number}")
         more = f"and {len(known) - MOST_SAVED} before: {before}"
         lines.append([_label(""), Piece(more, Tone.FAINT)])
     return lines
