@@ -23,6 +23,10 @@ def asked(person: Person, shop: Path) -> str:
     return "1"
 
 
+def test_show_proposes_it_where_there_is_one(person: Person, asked: str) -> None:
+    assert person.ok("show", asked).lines[-1].endswith(f"     lessor open {asked}")
+
+
 def test_off_a_terminal_it_prints_where_the_worktree_is(person: Person, asked: str) -> None:
     said = person.ok("open", asked)
     assert (Path(said.lines[0]) / "begun.txt").read_text() == "begun\n"

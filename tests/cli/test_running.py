@@ -124,7 +124,7 @@ def test_a_run_tells_what_its_tasks_came_to_when_it_ends(
     )
     said = person.run("run", "--", works, "agent", "{prompt}")
     assert "1 unverified · 1 landed · 1 quarantined · 1 cancelled" in said.lines
-    assert person.ok().lines[0].endswith(" · 1 needs you · 1 to land")
+    assert person.ok().lines[0].endswith(" · 1 quarantined · 1 to land")
 
 
 def test_a_task_that_could_not_begin_is_no_success(
@@ -154,6 +154,18 @@ def test_what_is_found_of_another_task_is_told_by_its_number(
         )
     told = [line.split()[1:] for line in capsys.readouterr().out.splitlines()]
     assert told == [["#1", "Left", "behind", "2", "files", "saved"], ["2", "files", "saved"]]
+
+
+def test_a_run_tells_a_wish_to_the_end_where_the_command_is(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    reporter = LineReporter(Invocation(), workers=3, alone=False)
+    wish = f'After 3 rounds: {"a/long/path " * 6}was taken. Then: lessor answer 1 "go on".'
+    reporter.note(
+        Note(kind=NoteKind.ASKED, number=1, title="One", text=wish, task="t", agent="a-1")
+    )
+    told = " ".join(capsys.readouterr().out.split())
+    assert told.endswith('Then: lessor answer 1 "go on".')
 
 
 @pytest.mark.parametrize("agent", ["scripted-2", "a-kind-with-a-long-name-2"])

@@ -109,7 +109,9 @@ def test_why_says_the_state_in_that_word(person: Person, state: TaskState, word:
 )
 def test_the_page_says_it_too(person: Person, state: TaskState, word: str) -> None:
     WAYS[state](person)
-    assert word in person.ok().out
+    page = person.ok()
+    assert word in page.out
+    assert page.lines[0].endswith(f" · 1 {state.word}")
 
 
 def test_a_task_that_waits_for_a_question_says_so_in_its_word(person: Person) -> None:

@@ -24,6 +24,7 @@ _ROOM = 30
 _NARROW = 70
 _NARROWEST = 24
 _MOST_LINES = 3
+_MOST_OF_A_WISH = 8  # it ends with the command that helps
 _WORDS: Mapping[NoteKind, str] = {
     NoteKind.FOUND: "",
     NoteKind.ADOPTED: "",
@@ -110,9 +111,10 @@ class LineReporter:
         room = max(self._columns - width(head), _NARROWEST)
         text = shown(_text(note))
         parts = wrap(text, room) if note.kind in _IN_FULL else [fit(text, room)]
-        if len(parts) > _MOST_LINES:
-            last = fit(f"{parts[_MOST_LINES - 1]} {parts[_MOST_LINES]}", room)
-            parts = [*parts[: _MOST_LINES - 1], last if last.endswith("…") else f"{last[:-1]}…"]
+        most = _MOST_OF_A_WISH if note.kind in _FOR_A_PERSON else _MOST_LINES
+        if len(parts) > most:
+            last = fit(f"{parts[most - 1]} {parts[most]}", room)
+            parts = [*parts[: most - 1], last if last.endswith("…") else f"{last[:-1]}…"]
         tone = _TONES.get(note.kind, Tone.PLAIN)
         return [
             [head if n == 0 else " " * width(head), Piece(part, tone)]

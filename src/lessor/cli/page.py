@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Sequence
 
 import click
@@ -16,6 +17,7 @@ from lessor.cli.phrases import first_line, first_paragraph, next_lines, paths_te
 from lessor.cli.text import Line, Piece, Tone, fit, pad, painted, shown, table, wrap
 from lessor.cli.text import width as text_width
 from lessor.cli.times import instant, lapse, stopwatch
+from lessor.model.lifecycle import TaskState
 from lessor.model.task import Task
 from lessor.service.reading import LeaseRecord
 
@@ -24,6 +26,7 @@ TITLE = 32
 MOST_LINES = 4
 REFRESH_MS = 1_000
 MOST_ROWS = 12
+_QUARANTINED, _RECONCILING = TaskState.QUARANTINED, TaskState.RECONCILING
 NOWHERE = "tasks without a repository"
 
 
@@ -61,11 +64,15 @@ def page_lines(board: Board, width: int) -> list[Line]:
 def headlines(board: Board, width: int) -> list[Line]:
     """Where one is, and how many of what there are; on two lines where one is too narrow."""
     waiting = board.queued - len(board.ready)
+    # The section has all that wants a person; the words are those of the states.
+    apart = Counter(t.state for t in board.needs_you if t.state in {_QUARANTINED, _RECONCILING})
+    needing = len(board.needs_you) - apart.total()
     counts = [
         (len(board.running), "running"),
         (len(board.ready), "ready"),
         (waiting, "waits" if waiting == 1 else "wait"),
-        (len(board.needs_you), "needs you" if len(board.needs_you) == 1 else "need you"),
+        (needing, "needs you" if needing == 1 else "need you"),
+        *((apart[state], state.word) for state in (_QUARANTINED, _RECONCILING)),
         (len(board.to_land) + board.unseen, "to land"),
         (len(board.failed), "failed"),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
@@ -141,7 +142,15 @@ def _lines(
         if task.queue not in {AD_HOC, DRILL}
         else [_step_of_no_work(task)]
     )
+    if task.state in {"needs_person", "quarantined"} and _is_here(invocation, task):
+        steps.append(f"lessor open {task.number}")
     return [*lines, *next_lines(steps)]
+
+
+def _is_here(invocation: Invocation, task: Task) -> bool:
+    """Whether a worktree of it lies on this machine, for a person to look into."""
+    known = invocation.lessor.workspaces.of_task(task.id)
+    return any(w.host_id == invocation.host_id and Path(w.path).is_dir() for w in known)
 
 
 def _head(task: Task, width: int) -> Line:
