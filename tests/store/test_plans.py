@@ -179,6 +179,7 @@ LOOKS_AT_ALL: dict[str, str] = {
     "note_lineage": "every live lease is over",
     "live_workers": "lists workers, for people",
     "overdue": "what is queued in a repository, for people",
+    "newest_on_branches": "what a repository's branches were for, for people: finished tasks' are in no index",
 }
 
 

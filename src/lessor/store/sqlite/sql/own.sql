@@ -41,10 +41,15 @@ UPDATE sqlite_sequence SET seq = seq + 1000 WHERE name IN ('task', 'worker', 're
 
 -- name: claim_first_free
 -- The first ready task without a repository, where no rule has anything to decide: nothing fell due or ran out, and
--- there are no limits. Else it claims nothing, and the rule goes on in the same transaction.
-DELETE FROM picked;
-INSERT INTO picked (lease_id, task_id)
-SELECT (SELECT coalesce(max(q.seq), 0) FROM sqlite_sequence AS q WHERE q.name = 'lease') + 1, t.id
+-- there are no limits. Else it claims nothing, and the rule goes on in the same transaction. The lease comes first, as
+-- the rest can be told from it; what follows goes by whether the statement before it changed a row. The other tables
+-- have no rowid, so that the last one that was inserted stays the lease's.
+INSERT INTO lease (
+  kind, repository_id, task_id, epoch, worker_id, token_hash, fence, term, ttl_ms, granted_ms,
+  renewed_ms, expires_ms, max_until_ms, queue, agent, agent_kind, limit_key, label)
+SELECT 'lease', 0, t.id, t.epoch + 1, :worker_id, :token_hash, 0, 0, :ttl_ms, :now, :now, :now + :ttl_ms,
+  :now + CASE WHEN t.progress = 1 THEN :hold_ms ELSE :ttl_ms END, t.queue, :agent, :kind, t.limit_key,
+  :label_head || (SELECT s.number FROM submission AS s WHERE s.task_id = t.id) || ';epoch=' || (t.epoch + 1)
 FROM task AS t
 WHERE t.queue = :queue AND t.repository_id = 0 AND t.status = 'queued' AND t.due = 1
   AND t.needs_left = 0 AND t.waiting_on IS NULL
@@ -62,24 +67,18 @@ WHERE t.queue = :queue AND t.repository_id = 0 AND t.status = 'queued' AND t.due
 ORDER BY t.rank, t.id LIMIT 1;
 UPDATE task SET status = 'running', epoch = epoch + 1, attempts = attempts + 1, events = events + 1,
   parked_fence = NULL, parked_ms = NULL
-WHERE id = (SELECT p.task_id FROM picked AS p);
-INSERT INTO lease (
-  id, kind, repository_id, task_id, epoch, worker_id, token_hash, fence, term, ttl_ms, granted_ms,
-  renewed_ms, expires_ms, max_until_ms, queue, agent, agent_kind, limit_key, label)
-SELECT p.lease_id, 'lease', 0, t.id, t.epoch, :worker_id, :token_hash, 0, 0, :ttl_ms, :now, :now, :now + :ttl_ms,
-  :now + CASE WHEN t.progress = 1 THEN :hold_ms ELSE :ttl_ms END, t.queue, :agent, :kind, t.limit_key,
-  :label_head || s.number || ';epoch=' || t.epoch
-FROM picked AS p JOIN task AS t ON t.id = p.task_id JOIN submission AS s ON s.task_id = p.task_id;
+WHERE changes() = 1 AND id = (SELECT l.task_id FROM lease AS l WHERE l.id = last_insert_rowid());
 INSERT INTO event (task_id, n, at_ms, kind, epoch, facts)
-SELECT t.id, t.events, :now, 'claimed', t.epoch, :facts FROM picked AS p JOIN task AS t ON t.id = p.task_id;
+SELECT t.id, t.events, :now, 'claimed', t.epoch, :facts
+FROM lease AS l JOIN task AS t ON t.id = l.task_id WHERE l.id = last_insert_rowid() AND changes() = 1;
 INSERT INTO request (actor, request_id, digest, answer, at_ms)
-SELECT :actor, :request_id, :digest, '[' || p.lease_id || ']', :now FROM picked AS p;
-SELECT p.lease_id, t.id AS task_id, t.epoch, 1 AS version, 0 AS fence, 0 AS term, l.ttl_ms, l.granted_ms, l.expires_ms,
+SELECT :actor, :request_id, :digest, '[' || last_insert_rowid() || ']', :now WHERE changes() = 1;
+SELECT l.id AS lease_id, t.id AS task_id, t.epoch, 1 AS version, 0 AS fence, 0 AS term, l.ttl_ms, l.granted_ms, l.expires_ms,
   l.max_until_ms, l.label, NULL AS branch, 0 AS repository_id, l.queue, t.attempts, t.effects, t.progress,
   s.number, s.title, s.prompt, s.check_command, s.idempotency_key, s.strict, '[]' AS scopes,
   NULL AS ended_ms, t.rank, :now AS now, NULL AS stand
-FROM picked AS p JOIN lease AS l ON l.id = p.lease_id JOIN task AS t ON t.id = p.task_id
-JOIN submission AS s ON s.task_id = p.task_id;
+FROM lease AS l JOIN task AS t ON t.id = l.task_id JOIN submission AS s ON s.task_id = t.id
+WHERE l.id = last_insert_rowid() AND changes() = 1;
 
 -- name: claim_first
 -- The first ready task of a repository, where no rule has anything to decide: as PostgreSQL's claim_next, with the
