@@ -465,6 +465,16 @@ def test_colours_are_for_terminals_and_can_be_refused(person: Person) -> None:
     assert "\x1b[" in forced.ok("list").out
 
 
+def test_a_terminal_without_unicode_gets_plainer_signs(person: Person, finished) -> None:
+    finished("Größe", {"web/new.ts": "five\n"})
+    plain = replace(person, env={"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"})
+    said = plain.ok("show", "1").out
+    assert said.isascii()
+    assert "web/new.ts  +1 -0" in said
+    assert said.endswith('lessor retry 1 "..."\n')
+    assert "#1 Gr\\xf6\\xdfe" in said  # what others wrote stays told in full
+
+
 def test_history_lists_every_change(person: Person) -> None:
     person.add("a")
     person.ok("complete", person.claim()["leaseId"])

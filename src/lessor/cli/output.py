@@ -19,6 +19,7 @@ NARROW = 80
 _RAW = re.compile(r"[^ -~]")
 _HIGHEST_SHORT = 0xFFFF
 _PIECE = 4_096
+_PLAINER = str.maketrans({"…": "...", "·": "|", "−": "-", "–": "-", "✓": "+"})  # noqa: RUF001
 
 
 class Format(StrEnum):
@@ -48,7 +49,17 @@ def write_lines(lines: Iterable[Line], stream: TextIO | None = None) -> None:
     """Write lines for people, to standard output unless told otherwise."""
     target = stream or sys.stdout
     colour = wants_colour(target)
-    _write("".join(f"{painted(line, colour=colour)}\n" for line in lines), target)
+    text = "".join(f"{painted(line, colour=colour)}\n" for line in lines)
+    _write(_written(text, target.encoding or "utf-8"), target)
+
+
+def _written(text: str, encoding: str) -> str:
+    """`text` with plainer signs for those of our own that a terminal's encoding doesn't have."""
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.translate(_PLAINER)
+    return text
 
 
 def write_record(record: Record, form: Format) -> None:
