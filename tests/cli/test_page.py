@@ -137,6 +137,16 @@ def test_a_result_that_blocks_too_long_is_told_with_the_command_that_ends_it(
     assert "needs you" not in person.ok().out
 
 
+def test_the_page_says_who_blocked_a_task_and_how_a_paused_queue_goes_on(person: Person) -> None:
+    person.add("one")
+    person.ok("block", "1", "--reason", "wait for legal")
+    person.add("two")
+    person.ok("queue", "pause", "default")
+    page = person.ok()
+    assert "blocked by dana: wait for legal" in page.out
+    assert page.lines[-1] == "next  lessor queue resume default"
+
+
 def test_a_result_that_the_branch_contains_has_landed(person: Person, finished) -> None:
     number = finished("Round totals", {"services/tax/rate.py": "even\n"})
     branch = person.ok("show", number, "-o", "json").json["branch"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lessor.cli.halts import halt_here
 from lessor.cli.invocation import Invocation
 from lessor.cli.repositories import Checkout
-from lessor.cli.results import changed_files
+from lessor.cli.results import block_words, changed_files
 from lessor.cli.to_land import read_to_land
 from lessor.errors import GitError
 from lessor.git.repository import current_branch, head_commit
@@ -37,6 +37,7 @@ class Board:
         halts: those of them whose agent, on this machine, doesn't seem to get on, by the lease's id.
         holds: live leases that were taken without a queued task.
         waits: the first queued tasks that something is in the way of.
+        blocked: by whom and why a person blocked one of them, by its id.
         ready: queued tasks that nothing is in the way of, among those that were looked at.
         queued: how many tasks are queued in all.
         to_land: results that the branch doesn't contain yet, in the order in which they can land.
@@ -56,6 +57,7 @@ class Board:
     halts: Mapping[str, Halt]
     holds: Sequence[LeaseRecord]
     waits: Sequence[tuple[Task, Why]]
+    blocked: Mapping[TaskId, str]
     ready: Sequence[Task]
     queued: int
     needs_you: Sequence[Task]
@@ -117,6 +119,7 @@ def read_board(invocation: Invocation) -> Board:
         halts={lease: halt for lease, halt in halts.items() if halt is not None},
         holds=[lease for lease in leases if lease.task in ad_hoc and lease.live],
         waits=[(task, why) for task, why in whys if why.cause is not Cause.READY],
+        blocked={task.id: block_words(invocation, task) for task, _ in whys},
         ready=[task for task, why in whys if why.cause is Cause.READY],
         queued=len(queued),
         needs_you=[

@@ -19,6 +19,7 @@ from lessor.cli.text import width as text_width
 from lessor.cli.times import instant, lapse, stopwatch
 from lessor.model.lifecycle import TaskState
 from lessor.model.task import Task
+from lessor.model.waiting import Cause
 from lessor.service.reading import LeaseRecord
 
 LABEL = 11
@@ -106,6 +107,9 @@ def next_steps(board: Board) -> list[str]:
     if len(steps) < 2 and board.ready and not board.running:  # noqa: PLR2004
         # Agents of a run work in a clone; what has none is claimed by whoever does it.
         steps.append("lessor run" if board.name else "lessor claim --repo none")
+    paused = next((why.next_step for _, why in board.waits if why.cause is Cause.PAUSED), None)
+    if paused and not board.ready:
+        steps.append(paused)
     if not steps and board.waits:
         steps.append(f"lessor why {board.waits[0][0].number}")
     return steps or ['lessor add "…"']
@@ -246,7 +250,10 @@ def _waits(board: Board, width: int) -> list[list[Line]]:
         (
             task,
             Piece(
-                reason_text(why, task, now=board.now_ms, brief=True)
+                (
+                    board.blocked[task.id].removeprefix("is ")
+                    or reason_text(why, task, now=board.now_ms, brief=True)
+                )
                 + ("  (overdue)" if why.overdue else ""),
                 Tone.WARN if why.overdue else Tone.PLAIN,
             ),
