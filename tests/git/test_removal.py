@@ -25,6 +25,7 @@ from lessor.git.salvage import Salvage, salvage
 from lessor.git.worktree import (
     add_worktree,
     discard_worktree,
+    heal_worktree,
     list_worktrees,
     remove_worktree,
     resume_removals,
@@ -385,6 +386,33 @@ def test_a_directory_that_cannot_be_emptied_is_refused_before_anything_is_delete
     closed.chmod(0o755)
     assert (worktree / "README").exists()
     assert is_lessors(repo, worktree)
+
+
+def test_another_worktree_that_git_cant_mend_keeps_none_from_going(
+    remove, repo: Repository, worktree: Path, main: Path
+):
+    """As one that its agent has closed; git looks at all when it is told where one is."""
+    other = worktree.with_name("8-1")
+    add_worktree(repo, path=other, branch="ai/8", base="main", task="8", epoch=1, reason="task=8")
+    (other / ".git").unlink()
+    (other / ".git").symlink_to(other / "nowhere" / ".git")
+    remove()
+    assert not worktree.exists()
+    assert paths(repo) == [main, other]
+
+
+def test_another_worktree_that_git_cant_mend_keeps_none_from_being_healed(
+    repo: Repository, worktree: Path, main: Path
+):
+    other = worktree.with_name("8-1")
+    add_worktree(repo, path=other, branch="ai/8", base="main", task="8", epoch=1, reason="task=8")
+    (other / ".git").unlink()
+    (other / ".git").symlink_to(other / "nowhere" / ".git")
+    shutil.rmtree(main / ".git" / "worktrees" / worktree.name)
+    heal_worktree(
+        repo, worktree, branch="claude/7-totals", base="main", reason="task=7", allowed=lambda: None
+    )
+    assert worktree in paths(repo)
 
 
 def test_a_directory_in_the_way_stops_the_move(remove, worktree: Path):

@@ -15,6 +15,7 @@ from lessor.errors import WorktreeError
 from lessor.git.command import run_git
 from lessor.git.complaint import failure
 from lessor.git.layout import lacks_pointer, layout_of
+from lessor.git.leaving import point_to
 from lessor.git.ownership import is_lessors, lock_reason
 from lessor.git.progress import (
     BISECT_START,
@@ -142,11 +143,12 @@ def reattach(repo: Repository, *, path: Path, reason: str, source: Sequence[str]
         ]
     )
     # Before anybody can take the new entry for one that knows what the old one knew.
-    (layout_of(beside).git_dir / _HEALED).touch()
+    git_dir = layout_of(beside).git_dir
+    (git_dir / _HEALED).touch()
     # The one file of the new worktree replaces the pointer into nowhere, in one step.
     (beside / ".git").replace(path / ".git")
     beside.rmdir()
-    repo.git(["worktree", "repair", str(path)])
+    point_to(repo, git_dir, path)
     layout_of(path).git(["read-tree", "HEAD"])
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from lessor.clock import SystemClock
 from lessor.errors import GitError, WorktreeError
 from lessor.git.command import CHECKOUT_TIMEOUT_S
+from lessor.git.complaint import failure
 from lessor.git.layout import entry_path, lacks_pointer
 from lessor.git.registry import Worktree
 from lessor.git.repository import Repository
@@ -67,12 +68,13 @@ def point_to(repo: Repository, git_dir: Path, path: Path) -> None:
 
     Raises:
         WorktreeError: Git didn't take it.
-        GitError: Git refused.
     """
-    repo.git(["worktree", "repair", "--", str(path)])
+    # Git goes on to all others, and fails where one of them can't be mended: that is not of this one.
+    done = repo.git(["worktree", "repair", "--", str(path)], check=False)
     if entry_path(git_dir) != path:
+        said = failure(["worktree"], done).message if done.code != 0 else ""
         raise WorktreeError(
-            f"git didn't take {path} for the worktree of {git_dir}.",
+            f"git didn't take {path} for the worktree of {git_dir}. {said}".rstrip(),
             next_step=f"Mend it: git worktree repair {path}",
             path=str(path),
         )
