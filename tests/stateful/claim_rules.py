@@ -41,6 +41,12 @@ class ClaimRules(StoreMachine):
 
     submit_more = submit  # drawn twice as often as other rules
 
+    @precondition(lambda self: len(self.ref.tasks) < MOST_TASKS)
+    @rule(wish=wishes, shown=holders)
+    def submit_behind(self, wish: Wish, shown: Shown) -> None:
+        """A task that needs one that somebody works at: its end is soon, and has to be noticed."""
+        self.add([replace(wish, needs=(shown.task,))])
+
     @rule(
         target=holders,
         place=st.sampled_from([1, 1, 1, 1, 2, 0, None]),
