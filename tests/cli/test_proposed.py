@@ -71,6 +71,17 @@ def test_of_another_store_it_names_that(person: Person, tmp_path: Path) -> None:
     assert person.ok(*proposed(said.lines[-1])).lines[0].startswith("#1 there")
 
 
+def test_an_address_that_may_have_a_password_is_never_said_again(person: Person) -> None:
+    store = "postgresql://dana:secret@127.0.0.1:1/lessor"
+    for form in ("table", "json"):
+        refused = person.run("list", "--store", store, "-o", form)
+        assert refused.code != 0
+        assert "secret" not in refused.out + refused.err
+    remote = "https://dana:secret@git.example/acme/shop"
+    said = person.run("add", "one", "--repo", remote)
+    assert "secret" not in said.out
+
+
 def test_a_name_that_fits_two_is_refused_with_where_they_are(
     person: Person, tmp_path: Path
 ) -> None:

@@ -1,4 +1,4 @@
-"""The repository and the store that a command line named: what it proposes next needs them again.
+"""The repository and the store's file that a command line named: what it proposes next needs them again.
 
 Without them a proposed `lessor show 1` would be about another task, the #1 of where the person stands.
 """
@@ -17,8 +17,12 @@ _NAMED = re.compile(r"--(repo|store)\b")
 
 
 def give(option: str, value: str) -> None:
-    """Remember what stands after --repo or --store."""
-    {"repo": _REPO, "store": _STORE}[option].set(value)
+    """Remember what stands after --repo, or the file after --store."""
+    # An address may have a password in it, which is never printed.
+    if option == "repo" and not ("://" in value and "@" in value):
+        _REPO.set(value)
+    elif option == "store" and value.startswith("sqlite:"):
+        _STORE.set(value)
 
 
 def as_given(text: str) -> str:
