@@ -226,7 +226,9 @@ def test_list_filters_and_goes_on(person: Person) -> None:
     first = person.ok("list", "-n", "2", "-o", "json").json
     assert names(first) == ["t4", "t3"]
     assert names(person.ok("list", "-n", "2", "--before", "4", "-o", "json").json) == ["t2", "t1"]
-    assert person.ok("list", "-n", "2").lines[-1] == "next  lessor list --before 4"
+    assert person.ok("list", "-n", "2").lines[-1] == "next  lessor list -n 2 --before 4"
+    filtered = person.ok("list", "--state", "queued", "--queue", "default", "-n", "1").lines[-1]
+    assert filtered.startswith("next  lessor list --state queued --queue default -n 1 --before ")
     assert person.run("list", "--state", "lost").code == 2
 
 

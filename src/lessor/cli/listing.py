@@ -22,6 +22,8 @@ from lessor.model.lifecycle import TaskState
 from lessor.model.task import DRILL, Task
 from lessor.service.reading import HistoryEntry, LeaseRecord
 
+_MOST = 50
+
 
 @command("list")
 @click.option("--all", "everywhere", is_flag=True, help="Of every repository.")
@@ -34,7 +36,7 @@ from lessor.service.reading import HistoryEntry, LeaseRecord
 )
 @click.option("--queue", default="", metavar="NAME", help="Only of this queue.")
 @click.option("--leases", "leases_only", is_flag=True, help="Live leases instead of tasks.")
-@click.option("-n", "--most", type=click.IntRange(1, 10_000), default=50, show_default=True)
+@click.option("-n", "--most", type=click.IntRange(1, 10_000), default=_MOST, show_default=True)
 @click.option("--before", default="", metavar="N", help="Go on from an earlier page's last.")
 @pass_invocation
 def list_(
@@ -64,9 +66,15 @@ def list_(
         before=find_task(invocation, before).id if before else "",
         most=most,
     )
-    full = len(tasks) == most
+    asked = [
+        *(["--all"] if everywhere else []),
+        *(word for state in states for word in ("--state", state)),
+        *(["--queue", queue] if queue else []),
+        *(["-n", str(most)] if most != _MOST else []),
+    ]
+    go_on = shlex.join(["lessor", "list", *asked, "--before"]) if len(tasks) == most else ""
     shown_tasks = tasks if queue else [task for task in tasks if task.queue != DRILL]
-    _answer_tasks(invocation, shown_tasks, keys, everywhere=everywhere, full=full)
+    _answer_tasks(invocation, shown_tasks, keys, everywhere=everywhere, go_on=go_on)
 
 
 @command("history")
@@ -117,12 +125,12 @@ def _answer_tasks(
     keys: Mapping[str | None, str],
     *,
     everywhere: bool,
-    full: bool,
+    go_on: str,
 ) -> None:
     invocation.answer_all(
         [task_record(task, repo=keys.get(task.repository)) for task in tasks],
         lambda: _task_lines(
-            invocation, tasks, _places(invocation) if everywhere else {}, full=full
+            invocation, tasks, _places(invocation) if everywhere else {}, go_on=go_on
         ),
     )
 
@@ -132,8 +140,13 @@ def _task_lines(
     tasks: Sequence[Task],
     places: Mapping[str | None, str],
     *,
-    full: bool,
+    go_on: str,
 ) -> list[Line]:
+    """A table of tasks.
+
+    Args:
+        go_on: the command for the next page but for its end; empty where this is the last.
+    """
     if not tasks:
         return [["no tasks"], *next_lines(['lessor add "…"'])]
     rows = []
@@ -148,13 +161,12 @@ def _task_lines(
         )
         rows.append([*where, *cells])
     lines = table(rows, columns=invocation.columns)
-    shown = tasks[-1 if full else 0]
+    shown = tasks[-1 if go_on else 0]
     # A number is its repository's own: of several, the command says which.
     named = f" --repo {shlex.quote(places[shown.repository])}" if places else ""
     step = f"lessor show{named} {shown.number}"
-    if full:
-        before = shown.id if places else shown.number
-        step = f"lessor list{' --all' if places else ''} --before {before}"
+    if go_on:
+        step = f"{go_on} {shown.id if places else shown.number}"
     return [*lines, *next_lines([step])]
 
 
