@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 from lessor.errors import BusyError, LessorError, StoreUnavailableError
+from lessor.model.grant import Failure
 from lessor.model.lease import Holder
 from lessor.model.retry import RetryPolicy
 from lessor.service.lessor import Lessor
@@ -98,6 +99,7 @@ class Client:
         *,
         holders: Sequence[Holder] = (),
         request: tuple[str, str] | None = None,
+        failure: Failure | None = None,
     ) -> T:
         """Send one call and wait for its answer.
 
@@ -115,7 +117,7 @@ class Client:
             self._nothing(kind, "never arrived")
 
         def again() -> Doing:
-            return Doing(kind=kind, holders=holders, request=request)
+            return Doing(kind=kind, holders=holders, request=request, failure=failure)
 
         if world.hit("straggler"):
             world.later(
@@ -140,6 +142,7 @@ class Client:
         *,
         holders: Sequence[Holder] = (),
         request: tuple[str, str] | None = None,
+        failure: Failure | None = None,
         tries: int = 5,
     ) -> T:
         """Ask again after silence, with the same call, a few times.
@@ -150,7 +153,7 @@ class Client:
         """
         for left in reversed(range(tries)):
             try:
-                return self.ask(kind, call, holders=holders, request=request)
+                return self.ask(kind, call, holders=holders, request=request, failure=failure)
             except (SilenceError, BusyError, StoreUnavailableError):
                 if not left:
                     raise

@@ -17,10 +17,9 @@ from lessor.clock import SystemClock
 from lessor.git.command import run_git
 from lessor.ids import new_random
 from simulation.plan import FAULTS, Plan, draw_plan
-from simulation.running import Outcome
+from simulation.running import INVARIANTS, Outcome
 from simulation.seeds import outcomes
 from simulation.shrinking import shrink as shrunk
-from simulation.world import RULES
 
 ROOT = Path(__file__).parent.parent
 PROGRESS_MS = 5_000
@@ -58,6 +57,7 @@ class Total:
 @click.option("--repositories", type=int, help="So many repositories, not the plan's own.")
 @click.option("--faults", help="Only these of the plan's own faults, with commas; 'none' for none.")
 @click.option("--having", help="Only seeds whose own plan has all of these faults, with commas.")
+@click.option("--lacking", help="Only seeds whose own plan has none of these faults, with commas.")
 @click.option("--files/--memory", default=None, help="A file that each process opens, or memory.")
 @click.option(
     "--fenced/--unfenced", default=None, help="Repositories fenced at the remote, or not."
@@ -76,6 +76,7 @@ def main(
     history: bool,
     shrink: bool,
     having: str | None,
+    lacking: str | None,
     **changes: object,
 ) -> None:
     """Run Lessor under a simulated clock, network, remote and set of processes."""
@@ -87,9 +88,14 @@ def main(
     commit = _commit()
     _say(f"commit {commit}, seeds from {first}", output)
     total, told = Total(), began
-    needed = _named(having or "none")
+    needed, unwanted = _named(having or "none"), _named(lacking or "none")
     drawn = (draw_plan(number) for number in itertools.count(first))
-    plans = (_changed(plan, changes) for plan in drawn if alone or needed <= set(plan.rates))
+    fitting = (
+        plan
+        for plan in drawn
+        if alone or (needed <= set(plan.rates) and not unwanted & set(plan.rates))
+    )
+    plans = (_changed(plan, changes) for plan in fitting)
     for outcome in outcomes(plans, 1 if history or alone else jobs):
         total.add(outcome)
         now = clock.boottime_ms()
@@ -118,8 +124,7 @@ def _changed(plan: Plan, changes: dict[str, object]) -> Plan:
 
 
 def _invariants(names: str) -> tuple[str, ...]:
-    known = {rule.__name__ for rule in RULES}
-    if unknown := set(names.split(",")) - known:
+    if unknown := set(names.split(",")) - INVARIANTS:
         raise click.UsageError(f"There are no invariants {', '.join(sorted(unknown))}.")
     return tuple(names.split(","))
 

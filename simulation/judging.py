@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lessor.ids import token_hash
+from lessor.model.grant import Failure
 from lessor.model.lease import Holder
 from lessor.service.naming import Naming
 from simulation.tables import Change, Row, Tables
@@ -33,6 +34,7 @@ class Doing:
     Attributes:
         holders: the proofs that it shows.
         request: the request id of a claim, with the worker's id.
+        failure: what the holder says of why it stopped.
         wrote: what was committed on its behalf so far.
         interrupted: whether others could act while it was under way.
     """
@@ -40,6 +42,7 @@ class Doing:
     kind: str
     holders: Sequence[Holder] = ()
     request: tuple[str, str] | None = None
+    failure: Failure | None = None
     wrote: list[Changes] = field(default_factory=list)
     interrupted: bool = False
 
@@ -58,6 +61,7 @@ class Memory:
         ] = {}  # by repository and file: fence, task
         self.read: dict[tuple[int, int], tuple[int, int]] = {}
         self.unblocked: dict[int, int] = {}  # how often with no attempt left, by task
+        self.errors: dict[int, tuple[str, int]] = {}  # the last, and how often in a row, by task
         self.completed: dict[int, int] = {}  # the lease, by task
         self.answers: dict[tuple[str, str], frozenset[int]] = {}  # leases, by worker and request
         self.latest = 0  # the latest that the store's clock ever said

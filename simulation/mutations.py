@@ -6,73 +6,28 @@ invariants that may find it. To add one, add a row.
 
 from __future__ import annotations
 
-import re
-import shutil
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Sequence
 
-Edit = tuple[str, str, str]
-CLAIMING = "store/sqlite/sql/claiming.sql"
-ENDING = "store/sqlite/sql/ending.sql"
-SCOPES = "store/sqlite/sql/scopes.sql"
-PUBLISHING = "store/sqlite/sql/publishing.sql"
-REGISTRY = "store/sqlite/sql/registry.sql"
-OWN = "store/sqlite/sql/own.sql"
-SCHEMA = "store/sqlite/migrations/0001_initial.sql"
+from simulation.lone_mutations import LONE
+from simulation.mutation import (
+    CLAIMING,
+    ENDING,
+    OWN,
+    PUBLISHING,
+    REGISTRY,
+    SCOPES,
+    Mutation,
+    ended_alone,
+    index,
+    trigger,
+)
+from simulation.recovery_mutations import RECOVERY
 
-
-def without(*names: str) -> list[Edit]:
-    """Edits that take triggers and unique indexes out of the schema: the rules alone have to hold."""
-    return [
-        (SCHEMA, rf"CREATE (UNIQUE INDEX|TRIGGER) {name}\b[^;]*;(\n  SELECT[^;]*;|\nEND;)*", "")
-        for name in names
-    ]
-
-
-def trigger(name: str) -> Edit:
-    """The edit that takes a trigger out, whatever its body."""
-    return (SCHEMA, rf"CREATE TRIGGER {name}\b(.|\n)*?END;", "")
-
-
-def index(name: str) -> Edit:
-    """The edit that takes a unique index out."""
-    return (SCHEMA, rf"CREATE UNIQUE INDEX {name}\b[^;]*;", "")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mutation:
-    """One thing wrong.
-
-    Attributes:
-        caught_by: the invariants that it breaks; any of them may be met first.
-        needs: the faults that it takes: seeds without one of them are left out.
-        fenced: whether it takes a remote that fences.
-    """
-
-    name: str
-    edits: Sequence[Edit]
-    caught_by: Collection[str] = field(default_factory=frozenset)
-    needs: Collection[str] = field(default_factory=frozenset)
-    fenced: bool = False
-
-
-_LOCKED = "l.repository_id, l.fence, l.ended_ms"
 # The guard of a single completion, twice in its statements.
 _PROOF = r"AND l\.worker_id = :worker_id AND l\.token_hash = :token_hash"
 _ALONE = r"AND l\.version = :version AND l\.ended_ms IS NULL"
-_ENDS = ("only_the_live_holder_ends_it_as_done", "what_ended_stays_ended")
 
-# A holder's proof without its deadline: whoever ran out goes on until somebody ends the lease.
-_ENDED_ALONE = (
-    "{indent}from lessor.service.proof import HolderLostError, guard\n"
-    "{indent}from lessor.service.rows import LockedRow, pack\n"
-    '{indent}row = LockedRow._make(tx.rows("lock_leases", rows=pack([guard({naming}, holder)]))[0])\n'
-    "{indent}if row.ended_ms is not None or not row.mine:\n"
-    "{indent}    raise HolderLostError(row)\n"
-)
-
-MUTATIONS: Sequence[Mutation] = (
+_GENERAL: Sequence[Mutation] = (
     Mutation(
         name="a completion after the deadline is taken",
         edits=[
@@ -693,7 +648,7 @@ MUTATIONS: Sequence[Mutation] = (
             (
                 "service/scopes.py",
                 r"    row = lock_holder\(tx, naming, holder\)\n    wanted, covered",
-                _ENDED_ALONE.format(naming="naming", indent="    ") + "    wanted, covered",
+                ended_alone("naming", indent=4) + "    wanted, covered",
             )
         ],
         caught_by=["only_the_live_holder_widens"],
@@ -704,7 +659,7 @@ MUTATIONS: Sequence[Mutation] = (
             (
                 "service/intents.py",
                 r"            row = lock_pusher\(tx, self\._naming, holder\)\n            if row",
-                _ENDED_ALONE.format(naming="self._naming", indent=12 * " ") + 12 * " " + "if row",
+                ended_alone("self._naming", indent=12) + 12 * " " + "if row",
             )
         ],
         caught_by=["only_the_live_holder_announces"],
@@ -799,20 +754,4 @@ MUTATIONS: Sequence[Mutation] = (
     ),
 )
 
-
-def apply(mutation: Mutation, source: Path, target: Path) -> None:
-    """Copy the product and its simulation, with one thing wrong.
-
-    Raises:
-        ValueError: a pattern isn't there any more: the row has to follow the code.
-    """
-    for folder in ("src", "simulation"):
-        shutil.copytree(
-            source / folder, target / folder, ignore=shutil.ignore_patterns("__pycache__")
-        )
-    for name, pattern, instead in mutation.edits:
-        file = target / "src" / "lessor" / name
-        text, times = re.subn(pattern, instead, file.read_text(encoding="utf-8"))
-        if not times:
-            raise ValueError(f"{mutation.name}: {name} has no {pattern}")
-        file.write_text(text, encoding="utf-8")
+MUTATIONS: Sequence[Mutation] = (*_GENERAL, *LONE, *RECOVERY)

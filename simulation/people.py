@@ -9,7 +9,7 @@ from lessor.errors import LessorError
 from lessor.ids import new_request_id
 from lessor.model.lifecycle import TaskState
 from lessor.model.shadow import Unlanded
-from lessor.model.task import Effects, NewTask, Task
+from lessor.model.task import AD_HOC, Effects, NewTask, Task
 from lessor.service.lessor import Lessor
 from simulation.client import Client, SilenceError
 from simulation.ground import GLOBS, NARROW, SCOPES
@@ -126,7 +126,7 @@ class People:
             if self.chance.random() < 0.15:
                 self._decide("cancel", task)
             else:
-                self._decide(_REOPENED[task.state], task)
+                self._decide(_verb(task), task)
 
     def _decide(self, verb: str, task: Task) -> None:
         request = new_request_id()
@@ -195,8 +195,13 @@ class People:
         self.client.here("tidy", self._lift)
         for task in self._seen:
             if task.state in _REOPENED:
-                self._decide(_REOPENED[task.state], task)
+                self._decide(_verb(task), task)
         self._land()
+
+
+def _verb(task: Task) -> str:
+    """What ends a task's waiting for a person; of one that only stood for its paths, nothing is left to do."""
+    return "cancel" if task.queue == AD_HOC else _REOPENED[task.state]
 
 
 class Nature:

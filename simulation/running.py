@@ -7,15 +7,16 @@ import traceback
 from collections import Counter
 from dataclasses import dataclass, field
 
-from simulation.healing import heal
+from simulation.healing import SENTENCES, heal
 from simulation.judging import BrokenError
 from simulation.people import Nature, People
 from simulation.plan import Plan
 from simulation.worker import KINDS, Worker
-from simulation.world import World, created
+from simulation.world import RULES, World, created
 
 HOUR_MS = 3_600_000
 UNEXPECTED = "nothing_unexpected_is_raised"
+INVARIANTS = frozenset({*(rule.__name__ for rule in RULES), *SENTENCES, UNEXPECTED})
 SENTENCE = "Lessor raises its own errors alone, and those are met where they can happen."
 
 
@@ -53,7 +54,8 @@ def simulate(plan: Plan) -> Outcome:
         except BrokenError as error:
             broken = error
         except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
-            broken = BrokenError(UNEXPECTED, SENTENCE, f"{type(error).__name__}: {error}")
+            if UNEXPECTED not in plan.unjudged:
+                broken = BrokenError(UNEXPECTED, SENTENCE, f"{type(error).__name__}: {error}")
             world.history += traceback.format_exc().splitlines()
         hours = plan.workers * world.clock.boottime_ms() / HOUR_MS
         return Outcome(

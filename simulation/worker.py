@@ -13,7 +13,7 @@ from lessor.errors import GitError, LeaseLostError, LessorError
 from lessor.ids import new_request_id, new_token
 from lessor.model.grant import ClaimRequest, Ended, Failure, Grant, Reach, Renewed, Result
 from lessor.model.lease import Holder, terms_for
-from lessor.model.task import NewTask, Stage
+from lessor.model.task import AD_HOC, NewTask, Stage
 from lessor.model.worker import NewWorker
 from lessor.publish.claiming import claim_ready
 from lessor.publish.pushing import Errand, publish
@@ -141,6 +141,7 @@ class Worker:
     def _acquire(self) -> list[Grant]:
         task = NewTask(
             title="bare scope",
+            queue=AD_HOC,
             repository=self.chance.choice(self.places),
             scopes=(self.chance.choice(NARROW),),
         )
@@ -322,7 +323,9 @@ class Worker:
             error = self.chance.choice(("red", "red", "timeout"))
             final = self.chance.random() < 0.05
             failure = Failure(error=error, retry=not final, credential=self.chance.random() < 0.03)
-            self.client.insist("fail", lambda a: a.leases.fail(holder, failure), holders=[holder])
+            self.client.insist(
+                "fail", lambda a: a.leases.fail(holder, failure), holders=[holder], failure=failure
+            )
         elif what < 0.1 and self.world.faulty:
             self._release(holder, "enough")
         elif what < 0.16 and self.world.faulty and held.grant.queue in QUEUES:

@@ -21,6 +21,7 @@ from simulation.breaking import Breaking
 from simulation.grant_rules import GRANT_RULES
 from simulation.judging import Answer, Changes, Commit, Doing, Memory, judge
 from simulation.plan import Plan
+from simulation.recovery_rules import RECOVERY_RULES, count_errors
 from simulation.remote import Remote, Taken, wired
 from simulation.remote_rules import LANDED_RULES, SETTLED_RULES, Landed, Settled
 from simulation.scheduler import CrashedError, Scheduler
@@ -30,7 +31,7 @@ from simulation.write_rules import WRITE_RULES
 T = TypeVar("T")
 RESYNC_EVERY = 400
 MOST_TOLD = 4
-RULES = (*GRANT_RULES, *WRITE_RULES, *ANSWER_RULES, *LANDED_RULES, *SETTLED_RULES)
+RULES = (*GRANT_RULES, *WRITE_RULES, *RECOVERY_RULES, *ANSWER_RULES, *LANDED_RULES, *SETTLED_RULES)
 """Every invariant that is judged as something happens; the others are of the end."""
 SHARED_MEMORY = Path("/dev/shm")
 
@@ -179,6 +180,8 @@ class World:
         )
         self._judge(GRANT_RULES, commit)
         self._judge(WRITE_RULES, commit)
+        count_errors(commit)
+        self._judge(RECOVERY_RULES, commit)
         self._judge(SETTLED_RULES, Settled(commit=commit, remote=self.remote))
 
     def told(self, doing: Doing, value: Any, code: str, *, now: int) -> None:

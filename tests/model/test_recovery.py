@@ -41,7 +41,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("differs", "name", "event"), CASES)
+@pytest.mark.parametrize(("differs", "name", "event"), CASES, ids=[name for _, name, _ in CASES])
 def test_the_first_rule_that_applies_decides(differs: dict, name: str, event: TaskEvent) -> None:
     rule = decide_recovery(replace(ORDINARY, **differs))
     assert (rule.name, rule.event) == (name, event)
