@@ -14,7 +14,7 @@ from lessor.errors import (
     NotFoundError,
     TransitionRefusedError,
 )
-from lessor.model.grant import Grant
+from lessor.model.grant import Failure, Grant
 from lessor.model.intent import UNDER_WAY_MS, Outcome, Publish
 from lessor.model.task import Effects
 from lessor.service.fences import FenceState
@@ -371,6 +371,29 @@ def test_what_a_person_has_to_look_at_waits_for_one(
     yard.lessor.intents.recover(number, outcome, response="asked")
     assert yard.state(grant.task) == "reconciling"
     assert yard.add("overlaps", scopes=["src"]).task == yard.claim_one().task
+
+
+def test_a_push_that_failed_for_want_of_a_credential_blocks_its_task_once_it_is_known(
+    yard: Yard,
+) -> None:
+    grant = yard.running("src")
+    number = announce(yard, grant)
+    yard.lessor.leases.fail(grant.holder, Failure(error="denied", credential=True))
+    assert yard.state(grant.task) == "reconciling"
+    yard.lessor.intents.recover(number, Outcome.FAILED, response="asked")
+    assert yard.state(grant.task) == "blocked"
+
+
+def test_failing_the_same_way_with_a_push_in_doubt_each_time_is_counted(yard: Yard) -> None:
+    task = yard.add("a", scopes=["src"], max_attempts=10).task
+    states = []
+    for _ in range(3):
+        grant = yard.claim_one(task=task)
+        number = announce(yard, grant)
+        yard.lessor.leases.fail(grant.holder, Failure(error="the remote hung up"))
+        yard.lessor.intents.recover(number, Outcome.FAILED, response="asked")
+        states.append(yard.state(task))
+    assert states == ["queued", "queued", "quarantined"]
 
 
 def test_a_cancelled_task_stays_cancelled_when_its_push_is_recovered(yard: Yard) -> None:

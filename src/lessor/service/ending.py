@@ -228,7 +228,12 @@ def _stop(
     delay = (
         policy.delay_ms(row.charged + 1, chance=chance) if failure is not None and retried else 0
     )
-    facts = {"error": failure.error if failure else None, "question": how.question or None}
+    facts: dict[str, object] = {
+        "error": failure.error if failure else None,
+        "question": how.question or None,
+    }
+    if failure is not None and failure.credential:
+        facts["credential"] = True  # a push that is looked at later decides anew, and by this
     if how.end is LeaseEnd.ASKED and row.repository_id:
         tx.batch(
             ("turn_repository", {"repository_id": row.repository_id}),

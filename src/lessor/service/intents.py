@@ -16,6 +16,7 @@ from lessor.model.intent import Intent, IntentKind, Outcome, Publish
 from lessor.model.lease import Holder, LeaseEnd, is_live
 from lessor.model.lifecycle import TaskEvent, TaskState, next_state
 from lessor.model.recovery import decide_recovery
+from lessor.model.retry import RetryPolicy
 from lessor.service.fences import FenceState
 from lessor.service.lapsing import ended_lease, move_to
 from lessor.service.naming import Naming
@@ -38,16 +39,20 @@ _EVENTS = {
 class Intents:
     """A refusal raises and changes nothing."""
 
-    def __init__(self, store: Store, naming: Naming, *, changed: Callable[[], None]) -> None:
+    def __init__(
+        self, store: Store, naming: Naming, *, policy: RetryPolicy, changed: Callable[[], None]
+    ) -> None:
         """Begin.
 
         Args:
             store: where they are kept.
             naming: its ids.
+            policy: how often a task may fail the same way.
             changed: called when something may have become ready.
         """
         self._store = store
         self._naming = naming
+        self._policy = policy
         self._changed = changed
 
     def announce(self, holder: Holder, publish: Publish, *, secret: str) -> int:
@@ -160,7 +165,7 @@ class Intents:
                 )
             _settle(tx, found, outcome, response)
             if outcome is not Outcome.CONFLICT:
-                _move_on(tx, row)
+                _move_on(tx, row, same_limit=self._policy.same_error_limit)
 
         self._store.write(rule)
         self._changed()
@@ -290,13 +295,25 @@ def _note(tx: Transaction, task: int, epoch: int, kind: str, publish: Publish, *
     tx.rows("append_event", task_id=task, kind=kind, epoch=epoch, facts=facts)
 
 
-def _move_on(tx: Transaction, row: LockedRow) -> None:
-    """Move a task that was reconciling only because of the push: by the rule that else had decided."""
+def _move_on(tx: Transaction, row: LockedRow, *, same_limit: int) -> None:
+    """Move a task that was reconciling only because of the push: by the rule that else had decided.
+
+    What its holder had said of the end counts as it did then: that it failed the same way as before, or
+    for want of a credential, which is what a push fails of most of all.
+    """
     (task,) = tx.rows("lock_tasks", tasks=pack([row.task_id]))
     unsettled = (IntentRow._make(r) for r in tx.rows("task_intents", task_id=row.task_id))
     if task[1] != TaskState.RECONCILING or any(r.settled_ms is None for r in unsettled):
         return
-    facts = ended_lease(row, end=LeaseEnd(row.end_reason or ""))
+    end = LeaseEnd(row.end_reason or "")
+    said = tx.rows("end_facts", task_id=row.task_id, epoch=row.epoch, kind=end)
+    facts = ended_lease(
+        row,
+        end=end,
+        same_errors=row.same_errors if end is LeaseEnd.FAILED else 0,
+        same_limit=same_limit,
+        credential=bool(said) and "credential" in unpack(said[0][0]),
+    )
     rule = decide_recovery(replace(facts, charged=row.charged, unsettled_unsafe=False))
     if rule.event is TaskEvent.SUSPECT:
         return

@@ -47,6 +47,7 @@ class Lessor:
         self.store = store
         self.naming = Naming(store.key)
         claims = Claims(store, self.naming, clock or SystemClock())
+        policy = policy or RetryPolicy()
         self.registry = Registry(store, self.naming, claims)
         self.tasks = Tasks(store, self.naming, claims)
         self.leases = Leases(
@@ -54,13 +55,13 @@ class Lessor:
             self.naming,
             claims,
             self.tasks,
-            policy=policy or RetryPolicy(),
+            policy=policy,
             chance=chance or new_random(),
         )
         self.workspaces = Workspaces(store, self.naming)
         self.salvages = Salvages(store, self.naming)
         self.fences = Fences(store, self.naming)
-        self.intents = Intents(store, self.naming, changed=claims.changed)
+        self.intents = Intents(store, self.naming, policy=policy, changed=claims.changed)
         self.landings = Landings(store, self.naming, claims)
 
     def now_ms(self) -> int:

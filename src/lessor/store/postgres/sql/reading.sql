@@ -95,6 +95,12 @@ WHERE l.task_id = :task_id AND l.epoch = :epoch AND l.kind = 'lease' AND l.worke
 SELECT e.task_id, e.n, e.at_ms, e.kind, e.epoch, e.facts FROM lessor.event AS e
 WHERE e.task_id = :task_id AND e.n > :after ORDER BY e.n LIMIT :most
 
+-- name: end_facts
+-- What is on record about how an epoch ended.
+SELECT e.facts FROM lessor.event AS e
+WHERE e.task_id = :task_id AND e.epoch = :epoch AND e.kind = :kind
+ORDER BY e.n DESC LIMIT 1
+
 -- name: needs
 SELECT d.needs_id AS task_id, s.number, s.title, t.status FROM lessor.dependency AS d
 JOIN lessor.task AS t ON t.id = d.needs_id JOIN lessor.submission AS s ON s.task_id = t.id
