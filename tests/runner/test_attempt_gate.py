@@ -313,20 +313,22 @@ def test_names_in_another_unicode_form_are_one_name(shop):
     assert not shop.notes.of(NoteKind.WIDENED)
 
 
-def test_commits_of_the_target_that_were_merged_in_are_not_the_agents(shop):
-    held(shop, "src/tax")
-    task = shop.add()
+def beside_a_commit_on_main(shop, work: str) -> int:
+    """What a run comes to whose agent does `work` once somebody else has changed the rate on main."""
     go, ready = shop.directory / "go", shop.directory / "ready"
-    agent = (
-        f"touch {ready}; while [ ! -e {go} ]; do sleep 0.05; done; "
-        f"git merge -q --no-edit main; {write('docs/new.md')}"
-    )
-    started = shop.start(agent)
+    started = shop.start(f"touch {ready}; while [ ! -e {go} ]; do sleep 0.05; done; {work}")
     until(ready.exists, "the agent works")
     shop.write("src/tax/rate.py", "rate = 7\n")
     shop.commit("rate: lower it")
     go.touch()
-    assert started.result() == 0
+    return started.result()
+
+
+def test_commits_of_the_target_that_were_merged_in_are_not_the_agents(shop):
+    held(shop, "src/tax")
+    task = shop.add()
+    work = f"git merge -q --no-edit main; {write('docs/new.md')}"
+    assert beside_a_commit_on_main(shop, work) == 0
     assert shop.task(task).scopes == ("docs",)
     assert shop.shown(task, "src/tax/rate.py") == "rate = 7"
 
@@ -346,32 +348,18 @@ def test_a_commit_of_the_agents_own_is_judged_wherever_it_puts_its_target(shop, 
 def test_commits_of_the_target_are_not_the_agents_though_it_put_its_own_there(shop):
     held(shop, "src/tax")
     task = shop.add()
-    go, ready = shop.directory / "go", shop.directory / "ready"
-    agent = (
-        f"touch {ready}; while [ ! -e {go} ]; do sleep 0.05; done; "
+    work = (
         f"{write('docs/own.md')}; git add -A; git commit -q --no-verify -m own; "
         "git merge -q --no-edit main; git update-ref refs/remotes/origin/main HEAD; "
         f"{write('docs/new.md')}"
     )
-    started = shop.start(agent)
-    until(ready.exists, "the agent works")
-    shop.write("src/tax/rate.py", "rate = 7\n")
-    shop.commit("rate: lower it")
-    go.touch()
-    assert started.result() == 0
+    assert beside_a_commit_on_main(shop, work) == 0
     assert shop.task(task).scopes == ("docs",)
 
 
 def test_merging_the_target_alone_is_no_work(shop):
     task = shop.add(max_attempts=1)
-    go, ready = shop.directory / "go", shop.directory / "ready"
-    agent = f"touch {ready}; while [ ! -e {go} ]; do sleep 0.05; done; git merge -q --no-edit main"
-    started = shop.start(agent)
-    until(ready.exists, "the agent works")
-    shop.write("src/tax/rate.py", "rate = 7\n")
-    shop.commit("rate: lower it")
-    go.touch()
-    assert started.result() == 1
+    assert beside_a_commit_on_main(shop, "git merge -q --no-edit main") == 1
     assert "Nothing was changed" in shop.task(task).last_error
 
 
