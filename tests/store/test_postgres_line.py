@@ -21,6 +21,7 @@ STATEMENTS = {
         "echo": "SELECT :text::text, :number::bigint, :nothing::text",
         "none": "SELECT 1 WHERE :by::bigint = 0",
         "sleep": "SELECT pg_sleep(:seconds::bigint)",
+        "take": "INSERT INTO taken VALUES (:number::bigint) RETURNING number",
     }.items()
 }
 DIVIDE = {"by": 5, "of": "ten"}
@@ -58,6 +59,20 @@ def test_a_statement_that_fails_leaves_the_line_as_it_was(line: Line) -> None:
     for calls in (1, 2):
         with pytest.raises(psycopg.errors.DivisionByZero):
             line.send([("divide", {"by": 0, "of": "ten"})] * calls)
+        assert not line.connection.closed
+        assert line.send([("divide", DIVIDE)] * calls) == [[(2, "ten")]] * calls
+
+
+def test_a_commit_that_fails_after_its_statement_was_answered_is_told(line: Line) -> None:
+    """As one does where the server keeps transactions apart that read what others write."""
+    line.connection.execute(
+        "CREATE TEMP TABLE taken (number bigint UNIQUE DEFERRABLE INITIALLY DEFERRED)"
+    )
+    for number in (1, 2):  # the second time it is prepared
+        assert line.send([("take", {"number": number})]) == [[(number,)]]
+    for calls in (1, 2):
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            line.send([("take", {"number": 1})] * calls)
         assert not line.connection.closed
         assert line.send([("divide", DIVIDE)] * calls) == [[(2, "ten")]] * calls
 

@@ -101,7 +101,11 @@ class Line:
         """A prepared statement by itself: setting a pipeline up is half of what it would cost."""
         self._pg.send_query_prepared(known, call.arguments)
         self._flush()
-        result = self._answer()
+        result = self._next()
+        if result is None:
+            raise psycopg.OperationalError("the server left a statement unanswered")
+        while (end := self._next()) is not None:  # the commit itself
+            result = result if result.status not in _ANSWERED else end
         if result.status in _ANSWERED:
             return [self._rows(result)], None
         return [], result
