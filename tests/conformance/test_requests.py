@@ -11,7 +11,9 @@ import pytest
 from builders import TTL, Yard
 from lessor.ids import new_request_id, new_token
 from lessor.model.grant import ClaimRequest, Reach, Result
+from lessor.model.lease import MANUAL_TERMS
 from lessor.model.task import NewTask
+from lessor.service.wish import Claim, token_of
 
 
 def _over(
@@ -285,6 +287,22 @@ def test_a_secret_is_nowhere_in_the_store(yard: Yard) -> None:
 def test_a_request_says_what_it_is_without_its_secret() -> None:
     request = ClaimRequest(worker="w", request_id="r", secret="s3cret-of-sufficient-length")
     assert "s3cret" not in repr(request)
+
+
+def test_a_checked_claim_says_what_it_is_without_its_token() -> None:
+    request = ClaimRequest(worker="w", request_id="r", secret=new_token())
+    worker: Any = None
+    claim = Claim(
+        request=request,
+        worker=worker,
+        worker_row=1,
+        terms=MANUAL_TERMS,
+        queue="default",
+        repository=0,
+        only=None,
+        first_token=token_of(request, 0),
+    )
+    assert claim.token(0) not in repr(claim)
 
 
 def test_a_widening_that_was_refused_isnt_kept_as_an_answer(yard: Yard) -> None:

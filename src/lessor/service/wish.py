@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from lessor.ids import token_hash
@@ -37,7 +37,7 @@ class Claim:
     queue: str
     repository: int
     only: tuple[int, int] | None
-    first_token: str
+    first_token: str = field(repr=False)
     asked: str = ""
     careful: bool = False
     begins_work: bool = True
