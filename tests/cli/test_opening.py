@@ -40,6 +40,15 @@ def test_a_command_runs_there_and_its_exit_code_is_the_answer(person: Person, as
     assert "git commit --no-verify" in said.err
 
 
+def test_what_runs_there_ends_at_a_closed_pipe_as_everywhere_else(
+    person: Person, asked: str
+) -> None:
+    """Python ignores the signal, and who ignores one hands that on."""
+    said = person.run("open", asked, "--", "sh", "-c", "yes | head -n 1")
+    assert said.out == "y\n"
+    assert "yes:" not in said.err
+
+
 def test_on_a_terminal_it_is_a_shell_there(person: Person, asked: str) -> None:
     master, slave = pty.openpty()
     shell = subprocess.Popen(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import sys
 from pathlib import Path
 
@@ -95,6 +96,8 @@ def _become(argv: tuple[str, ...]) -> None:
     Raises:
         NotFoundError: there is no such program.
     """
+    # Python ignores a closed pipe, and a program begins with what is ignored.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         os.execvp(argv[0], argv)  # noqa: S606 - a person's own command, as they typed it
     except FileNotFoundError as error:
