@@ -180,6 +180,20 @@ def test_of_several_agents_a_run_says_which_one_it_was(
     assert len(line) <= 80
 
 
+@pytest.mark.parametrize(("agent", "told"), [("", []), ("indexer", ["indexer"])])
+def test_what_no_agent_of_the_run_did_is_told_without_a_number_of_one(
+    capsys: pytest.CaptureFixture[str], agent: str, told: list[str]
+) -> None:
+    """As what was saved of an earlier run's task, or what landed meanwhile."""
+    reporter = LineReporter(Invocation(), workers=3, alone=False)
+    text = "2 files saved"
+    reporter.note(
+        Note(kind=NoteKind.SALVAGED, number=1, title="One", text=text, task="t", agent=agent)
+    )
+    said = capsys.readouterr().out.split()
+    assert said[1:] == ["#1", "One", *told, *text.split()]
+
+
 def test_an_agent_that_is_not_there_leaves_no_task_behind(person: Person, shop: Path) -> None:
     trusting(shop)
     refused = person.run("do", "Tax: a new rate", "--", "no-such-program")

@@ -133,9 +133,11 @@ class LineReporter:
 
     def _agent_cell(self, name: str) -> str:
         """Which of several agents it is, in a column that is as wide as they are; none on a narrow terminal."""
-        if self._workers == 1 or self._columns < _NARROW:
+        if self._workers == 1 or self._columns < _NARROW or not name:
             return ""
-        kind, _, number = name.rpartition("-")
+        kind, dash, number = name.rpartition("-")
+        if not dash:  # no slot of this run's
+            return fit(shown(name), _AGENT) + "  "
         wide = min(len(kind) + 1 + len(str(self._workers)), _AGENT)
         short = f"{fit(shown(kind), wide - len(number) - 1)}-{number}"
         return pad(short, wide) + "  "
