@@ -130,6 +130,7 @@ def test_a_result_that_blocks_too_long_is_told_with_the_command_that_ends_it(
     assert "#1 README  waits to land; #3 waits for it since " in told
     assert told.endswith("lessor land 1")
     assert lines[-1].startswith("next  lessor land 1")
+    assert "README" not in person.ok("--repo", "none").out
     (one,) = person.ok("-o", "json").json["blocking"]
     assert (one["first"], one["waiting"]) == (3, 1)
     assert "overdue" in person.ok("why", "3").out

@@ -104,7 +104,9 @@ def read_board(invocation: Invocation) -> Board:
     now = lessor.now_ms()
     results = read_to_land(invocation, commit=commit)
     troubles = results.troubles
-    blocking = {one.task: one for one in lessor.landings.blocking(repository=standing.id or None)}
+    # Without a repository there are no results; asked without one, the store answers of all.
+    late = lessor.landings.blocking(repository=standing.id) if standing.id else []
+    blocking = {one.task: one for one in late}
     urgent = [lessor.tasks.task(task) for task in blocking if not troubles.get(task)]
     running = [lease for lease in leases if lease.task not in ad_hoc]
     halts = {lease.id: halt_here(invocation, lease) for lease in running}
