@@ -44,6 +44,7 @@ def open_connection(path: str, *, now: int) -> tuple[apsw.Connection, WriterLock
         StoreNewerError: a newer Lessor wrote it, or has it open.
         StoreUnsupportedError: this machine's SQLite is too old.
         StoreUnavailableError: it can't be read or written.
+        BusyError: a process that has it alone doesn't let go.
     """
     if tuple(int(n) for n in apsw.sqlite_lib_version().split(".")) < OLDEST_SQLITE:
         raise StoreUnsupportedError(
