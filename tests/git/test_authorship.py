@@ -16,12 +16,13 @@ from lessor.errors import ForeignCommitsError, GitError
 from lessor.git.authorship import (
     Authorship,
     Step,
+    made_on,
     read_authorship,
     refuse_foreign,
     slips_before,
     with_inherited,
 )
-from lessor.git.changes import commits_without_trailer
+from lessor.git.changes import commits_without_trailer, touches
 from lessor.git.commit import commit_leftovers, ensure_trailer
 from lessor.git.foreign import record_foreign, recorded_foreign
 from lessor.git.layout import layout_of
@@ -112,6 +113,32 @@ def test_inherited_commits_that_are_rebased_become_the_holders_own(handed: Hande
     handed.commit(handed.new, "mine")
     handed.git(handed.new, "rebase", "-q", "main")
     assert handed.accept() == ["mine", "inherited"]
+
+
+def test_a_merge_on_the_target_touched_nothing_of_the_other_side_whatever_the_commits_are_called(
+    handed: Handed,
+):
+    """`git log` forgets the parents of what it has shown; a merge of it would be made from nothing."""
+    own = handed.commit(handed.new, "own")
+    handed.commit(handed.main, "README")
+    handed.git(handed.new, "merge", "-q", "--no-edit", "main")
+    tries = 0
+    while (merge := head_commit(handed.new)) < own:  # the parent is the first by name
+        tries += 1
+        handed.git(handed.new, "commit", "-q", "--amend", "-m", f"merge {tries}")
+    made = made_on(layout_of(handed.new), since=handed.start, branch=BRANCH, targets=[merge])
+    assert made == (merge, own)
+    found = touches(handed.main / ".git", handed.start, merge, excluding=[merge], own=made)
+    assert [touch.path for touch in found] == ["own"]
+
+
+def test_what_the_label_made_anew_is_the_holders_own(handed: Handed):
+    """All of it: the reflog has the last one alone."""
+    for name in ("one", "two"):
+        handed.commit(handed.new, name)
+    head = handed.judge()
+    made = made_on(layout_of(handed.new), since=handed.start, branch=BRANCH, targets=[head])
+    assert made == (head, handed.git(handed.new, "rev-parse", "HEAD^"))
 
 
 def test_a_rebase_that_squashes_and_reorders_is_the_holders_own(handed: Handed):

@@ -16,7 +16,7 @@ from pathlib import Path
 from lessor.errors import ForeignCommitsError
 from lessor.git.command import run_git
 from lessor.git.layout import Layout
-from lessor.git.reflog import HANDED_ON, Move, read_reflog
+from lessor.git.reflog import HANDED_ON, LABELLED, Move, read_reflog
 from lessor.git.revision import resolve_commit
 from lessor.git.trailer import labels_of
 from lessor.git.unreachable import HEAD_REFLOG
@@ -113,6 +113,7 @@ def read_authorship(
 def made_on(layout: Layout, *, since: str, branch: str, targets: Sequence[str]) -> tuple[str, ...]:
     """The commits of since..HEAD that were made in this worktree and that one of `targets` leads to.
 
+    Children come before their parents, as `touches` needs them.
     Whoever made them put them there, or moved what is known here of a remote: they stay its own.
 
     Raises:
@@ -120,9 +121,10 @@ def made_on(layout: Layout, *, since: str, branch: str, targets: Sequence[str]) 
     """
     if not targets:
         return ()
-    made = read_authorship(layout, since=since, branch=branch, label="").made
+    found = read_authorship(layout, since=since, branch=branch, label="")
     asked = ["rev-list", "HEAD", *(f"^{oid}" for oid in (since, *targets)), "--"]
-    return tuple(sorted(made - set(layout.git(asked).lines)))
+    there = found.made.difference(layout.git(asked).lines)
+    return tuple(oid for oid in found.commits if oid in there)
 
 
 def with_inherited(
@@ -240,8 +242,11 @@ class _Way:
         elif move.note.startswith(_CHECKOUT) and move.note.endswith(f" to {self._branch}"):
             # Back on its branch: what is new there came while HEAD was away.
             self._arrive(move.new, before=self._left, slips=True)
-        self._arrive(move.new, before=move.old, slips=False)
-        if move.new is not None and not _MOVED.match(move.note):
+        arrived = self._arrive(move.new, before=move.old, slips=False)
+        if move.note == LABELLED:
+            # Each of its own commits is another one since, and the move names the last of them alone.
+            self.made |= arrived
+        elif move.new is not None and not _MOVED.match(move.note):
             self.made.add(move.new)
         self._last = move.new
 
@@ -250,16 +255,20 @@ class _Way:
         if head != self._last:
             self._arrive(head, before=self._last, slips=True)
 
-    def _arrive(self, oid: str | None, *, before: str | None, slips: bool) -> None:
+    def _arrive(self, oid: str | None, *, before: str | None, slips: bool) -> set[str]:
+        """Note which commits came by going to `oid`; those."""
+        arrived: set[str] = set()
         waiting = [oid]
         while waiting:
             one = waiting.pop()
             if one is None or oid is None or one not in self._commits or one in self.came:
                 continue
             self.came[one] = Step(before, oid)
-            if slips:
-                self.slipped.add(one)
+            arrived.add(one)
             waiting += self._commits[one].parents
+        if slips:
+            self.slipped |= arrived
+        return arrived
 
 
 def _commits(git_dir: Path, asked: Sequence[str]) -> dict[str, _Commit]:

@@ -57,7 +57,8 @@ def touches(
     parent. Commits that `excluding` leads to are somebody else's: a target that was merged in.
 
     Args:
-        own: commits that count although `excluding` leads to them.
+        own: commits that count although `excluding` leads to them, children before their parents: of
+            one that it has shown `git log` forgets the parents, and a merge of it would be made from nothing.
 
     Raises:
         GitError: A revision names no commit.

@@ -15,6 +15,7 @@ from lessor.git.index import read_index
 from lessor.git.layout import Layout, layout_of
 from lessor.git.ownership import is_lessors, lock_reason
 from lessor.git.progress import operations_in_progress
+from lessor.git.reflog import LABELLED
 from lessor.git.revision import resolve_commit
 from lessor.git.status import Status, read_status, refuse_unread, unreadable
 from lessor.git.trailer import labelled
@@ -92,7 +93,7 @@ def ensure_trailer(worktree: Path, *, base: str, label: str, excluding: Sequence
             renewed[commit] = layout.git(args, input=written).text
     if head not in renewed:
         return head
-    layout.git([*DURABLY, "update-ref", "-m", "lessor: label", "HEAD", renewed[head], head])
+    layout.git([*DURABLY, "update-ref", "-m", LABELLED, "HEAD", renewed[head], head])
     return renewed[head]
 
 

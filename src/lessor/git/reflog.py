@@ -9,6 +9,8 @@ from pathlib import Path
 
 HANDED_ON = "lessor: the branch was handed on"
 """What HEAD's reflog says of the moment when a branch was taken off it."""
+LABELLED = "lessor: label"
+"""And of the moment when commits that lacked the label were made anew with it."""
 
 _LINE = re.compile(r"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) [^\t]*(?:\t(.*))?")
 
