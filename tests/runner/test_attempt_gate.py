@@ -345,6 +345,33 @@ def test_a_commit_of_the_agents_own_is_judged_wherever_it_puts_its_target(shop, 
     assert "src/tax/rate.py" in shop.task(task).said
 
 
+def test_a_commit_that_lessor_labelled_is_judged_wherever_the_agent_puts_its_target(shop):
+    """The label makes it another commit, and its reflog has no word of the agent's for that one."""
+    task = shop.add(scopes=("docs",), strict=True)
+    again, twice = shop.directory / "again", shop.directory / "twice"
+    agent = (
+        f"if [ -e {again} ]; then touch {twice}; git update-ref refs/heads/main HEAD; "
+        f"{write('docs/new.md')}; else touch {again}; {write('src/tax/rate.py')}; git add -A; "
+        "git -c core.hooksPath=/dev/null commit -q -m 'rate: raise it'; "
+        "git -c core.hooksPath=/dev/null commit -q --allow-empty -m more; fi"
+    )
+    assert shop.run(agent, rounds=2) == 8
+    assert twice.exists()
+    assert "src/tax/rate.py" in shop.task(task).said
+
+
+@pytest.mark.parametrize("base", [None, "main"])
+def test_what_the_agent_fetched_of_the_target_is_not_its_own(shop, base):
+    task = shop.add(scopes=("docs",), strict=True)
+    shop.write("src/tax/rate.py", "rate = 7\n")
+    shop.commit("rate: lower it")
+    git(shop.root, "update-ref", "refs/remotes/origin/main", "HEAD")
+    git(shop.root, "reset", "-q", "--hard", "HEAD~1")
+    agent = f"git merge -q --no-edit origin/main; {write('docs/new.md')}"
+    assert shop.run(agent, rounds=1, base=base) == 0, shop.task(task).said
+    assert shop.shown(task, "src/tax/rate.py") == "rate = 7"
+
+
 def test_commits_of_the_target_are_not_the_agents_though_it_put_its_own_there(shop):
     held(shop, "src/tax")
     task = shop.add()

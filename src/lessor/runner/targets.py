@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lessor.errors import GitError
+from lessor.git.refs import BRANCHES
 from lessor.git.repository import current_branch
 from lessor.git.target import tracking_tips
 from lessor.runner.desk import Desk
@@ -15,7 +16,8 @@ def target_tips(desk: Desk, base: str) -> tuple[str, ...]:
     agent that fetches may be ahead of the person's own branch.
     """
     try:
-        name = desk.options.base or current_branch(desk.cwd)
+        # A run names its base in full, as whoever started it may leave the branch.
+        name = (desk.options.base or current_branch(desk.cwd) or "").removeprefix(BRANCHES)
         tips = {desk.base_commit(), *(tracking_tips(desk.repo.common_dir, name) if name else ())}
     except GitError:  # the branch is gone meanwhile: then nothing of it can be told apart
         return ()
