@@ -137,6 +137,26 @@ def test_an_edit_hidden_in_a_merge_counts(touched, commit, worktree: Path, main:
     assert touched(base, excluding=("main",)) == ("evil",)
 
 
+def test_a_merge_whose_clock_was_behind_is_judged_as_a_merge(
+    touched, commit, worktree: Path, main: Path, git: Git, monkeypatch: pytest.MonkeyPatch
+):
+    """Git, going by dates, would show its parent first, and then not know where that came from."""
+    base = git(main, "rev-parse", "main")
+    (main / "README").write_text("theirs\n")
+    commit(where=main)
+    (worktree / "ours").write_text("x")
+    own = commit()
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "2001-01-01T00:00:00Z")
+    git(worktree, "merge", "-q", "--no-edit", "main")
+    merge = git(worktree, "rev-parse", "HEAD")
+    monkeypatch.delenv("GIT_COMMITTER_DATE")
+    git(worktree, "reset", "-q", "--hard", own)
+    (worktree / "later").write_text("x")
+    commit()
+    git(worktree, "merge", "-q", "--no-edit", merge)
+    assert touched(base, excluding=("main",)) == ("later", "ours")
+
+
 def test_a_merge_that_drops_the_other_side_counts(
     touched, commit, worktree: Path, main: Path, git: Git
 ):

@@ -220,11 +220,13 @@ def _of_commits(
     common_dir: Path, revs: Sequence[str], *, env: Mapping[str, str] | None = None
 ) -> Iterator[Touch]:
     # Comparing a merge with its parents would blame it for all that the other side changed.
-    # The objects of the re-made merge go to a directory that git deletes again.
+    # The objects of the re-made merge go to a directory that git deletes again. Children come first:
+    # git forgets the parents of what it has shown, and would make a merge on top of it on no base.
     logged = run_git(
         [
-            *("-c", "log.showRoot=true", "log", "--format=%H", "--no-show-signature", "--no-color"),
-            *("--diff-merges=remerge", "--max-parents=2", *_EVERY_PATH, *revs, "--"),
+            *("-c", "log.showRoot=true", "log", "--topo-order", "--format=%H"),
+            *("--no-show-signature", "--no-color", "--diff-merges=remerge"),
+            *("--max-parents=2", *_EVERY_PATH, *revs, "--"),
         ],
         cwd=common_dir,
         git_dir=common_dir,
