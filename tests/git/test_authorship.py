@@ -102,6 +102,18 @@ def test_commits_are_the_holders_own(handed: Handed):
     assert handed.accept() == ["two", "one"]
 
 
+def test_what_a_worktree_began_on_was_not_made_there(handed: Handed):
+    """An earlier epoch had brought its branch forward to the target, and ended."""
+    theirs = handed.commit(handed.main, "theirs")
+    handed.git(handed.new, "merge", "-q", "--no-edit", "main")
+    handed.git(handed.new, "checkout", "-q", "--detach", "main")
+    handed.git(handed.main, "branch", "-f", BRANCH, "main")
+    again = handed.new.with_name("7-3")
+    handed.git(handed.main, "worktree", "add", "-q", str(again), BRANCH)
+    since = handed.git(handed.main, "rev-parse", "main~1")
+    assert made_on(layout_of(again), since=since, branch=BRANCH, targets=[theirs]) == ()
+
+
 def test_an_amended_commit_is_the_holders_own_whoever_made_it_first(handed: Handed):
     """Also the inherited one, whose label is the earlier epoch's."""
     handed.git(handed.new, "commit", "-q", "--amend", "-m", f"better\n\nLessor-Label: {LABELS[0]}")

@@ -372,6 +372,26 @@ def test_what_the_agent_fetched_of_the_target_is_not_its_own(shop, base):
     assert shop.shown(task, "src/tax/rate.py") == "rate = 7"
 
 
+@pytest.mark.parametrize(
+    "emptied",
+    [
+        'rm "$(git rev-parse --git-dir)/logs/HEAD"',
+        "git reflog expire --expire=now --all",
+        "git reflog delete --rewrite HEAD@{0}",
+    ],
+)
+def test_a_commit_of_the_agents_own_is_judged_though_it_empties_the_record_of_its_moves(
+    shop, emptied
+):
+    task = shop.add(scopes=("docs",), strict=True)
+    agent = (
+        f"{write('src/tax/rate.py')}; git add -A; git commit -q --no-verify -m 'rate: raise it'; "
+        f"git update-ref refs/heads/main HEAD; {emptied}; {write('docs/new.md')}"
+    )
+    assert shop.run(agent, rounds=1) == 8
+    assert "src/tax/rate.py" in shop.task(task).said
+
+
 def test_commits_of_the_target_are_not_the_agents_though_it_put_its_own_there(shop):
     held(shop, "src/tax")
     task = shop.add()

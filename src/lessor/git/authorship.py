@@ -16,7 +16,7 @@ from pathlib import Path
 from lessor.errors import ForeignCommitsError
 from lessor.git.command import run_git
 from lessor.git.layout import Layout
-from lessor.git.reflog import HANDED_ON, LABELLED, Move, read_reflog
+from lessor.git.reflog import BEGUN, HANDED_ON, LABELLED, Move, read_reflog
 from lessor.git.revision import resolve_commit
 from lessor.git.trailer import labels_of
 from lessor.git.unreachable import HEAD_REFLOG
@@ -114,7 +114,9 @@ def made_on(layout: Layout, *, since: str, branch: str, targets: Sequence[str]) 
     """The commits of since..HEAD that were made in this worktree and that one of `targets` leads to.
 
     Children come before their parents, as `touches` needs them.
-    Whoever made them put them there, or moved what is known here of a remote: they stay its own.
+    Whoever made them put them there, or moved what is known here of a remote: they stay its own. So do
+    those that came to the branch by no move of HEAD: what is merged has one on record, and who empties
+    the record doesn't get its commits out of sight.
 
     Raises:
         GitError: A revision names no commit.
@@ -123,7 +125,7 @@ def made_on(layout: Layout, *, since: str, branch: str, targets: Sequence[str]) 
         return ()
     found = read_authorship(layout, since=since, branch=branch, label="")
     asked = ["rev-list", "HEAD", *(f"^{oid}" for oid in (since, *targets)), "--"]
-    there = found.made.difference(layout.git(asked).lines)
+    there = {*found.made, *found.slipped}.difference(layout.git(asked).lines)
     return tuple(oid for oid in found.commits if oid in there)
 
 
@@ -246,7 +248,7 @@ class _Way:
         if move.note == LABELLED:
             # Each of its own commits is another one since, and the move names the last of them alone.
             self.made |= arrived
-        elif move.new is not None and not _MOVED.match(move.note):
+        elif move.new is not None and not move.begins and not _MOVED.match(move.note):
             self.made.add(move.new)
         self._last = move.new
 
@@ -303,11 +305,13 @@ def _moves(git_dir: Path, commits: Mapping[str, _Commit]) -> Iterator[Move]:
     # made there has what HEAD was at for its parent: another one means that HEAD was moved unseen.
     asked = ["log", "-g", "-z", "--format=%H%x1f%gs", "HEAD", "--"]
     shown = run_git(asked, cwd=git_dir, git_dir=git_dir, check=False)
+    first = True
     for record in reversed(shown.records):
         oid, _, note = record.partition("\x1f")
         if note in _MOVED_NOWHERE:
             yield Move(old=oid, new=oid, note=note)
             continue
         made = oid in commits and not _MOVED.match(note) and not note.startswith(_AMENDED)
-        parents = commits[oid].parents if made else ()
+        parents = commits[oid].parents if made and not (first and note == BEGUN) else ()
+        first = False
         yield Move(old=parents[0] if parents else None, new=oid, note=note)

@@ -12,6 +12,9 @@ HANDED_ON = "lessor: the branch was handed on"
 LABELLED = "lessor: label"
 """And of the moment when commits that lacked the label were made anew with it."""
 
+BEGUN = ""
+"""And of what a new worktree begins on, which was there before."""
+
 _LINE = re.compile(r"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) [^\t]*(?:\t(.*))?")
 
 
@@ -22,6 +25,11 @@ class Move:
     old: str | None
     new: str | None
     note: str
+
+    @property
+    def begins(self) -> bool:
+        """Whether it is a new worktree's first."""
+        return self.old is None and self.note == BEGUN
 
 
 def is_reftable(git_dir: Path) -> bool:
