@@ -131,8 +131,11 @@ def test_the_persons_hooks_run_as_before(
     assert yard.gates() == ["paths", "label", "unlabel", "label"]
 
 
-def test_hooks_whose_folder_reads_as_two_lines_are_never_left_out(yard: Yard, main: Path, git: Git):
-    folder = yard.tmp / "team\nhooks"
+@pytest.mark.parametrize("name", ["team\nhooks", "team\n", "\n"])
+def test_hooks_whose_folder_reads_as_two_lines_are_never_left_out(
+    yard: Yard, main: Path, git: Git, name: str
+):
+    folder = yard.tmp / name
     git(main, "config", "core.hooksPath", str(folder))
     yard.hook(folder, "pre-commit")
     yard.hook(folder, "reference-transaction")

@@ -20,20 +20,22 @@ gate() {
 }
 
 # The last setting that isn't Lessor's own counts, as it would for git; else the shared folder. Git tells
-# them by the line, and a hook that nobody finds is a check that nobody makes.
+# them by the line, and a hook that nobody finds is a check that nobody makes. The dot
+# keeps the shell from dropping line ends at the end.
 find_theirs() {
   folder=
   while IFS= read -r line; do
     case $line in
     worktree*core.hookspath*) ;;
     *.hookspath\ *) folder=${line#*.hookspath } ;;
-    ?*)
+    .) ;;
+    *)
       echo "lessor: refused: core.hooksPath holds a line end. Give your hooks another folder." >&2
       exit 1
       ;;
     esac
   done <<END
-$(git config --show-scope --type=path --get-regexp '^(core|lessor)\.hookspath$')
+$(git config --show-scope --type=path --get-regexp '^(core|lessor)\.hookspath$'; echo .)
 END
   if [ -z "$folder" ] || [ "$folder" = "$here" ]; then folder=${here%/worktrees/*}/hooks; fi
   theirs=$folder/$name
