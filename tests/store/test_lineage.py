@@ -76,6 +76,31 @@ def test_a_store_opens_whatever_is_kept_from_its_role(
     assert yard.complete(grant).state == "succeeded"
 
 
+def test_a_failover_that_cant_be_noted_is_noted_before_anything_else_is_sent(strong: Yard) -> None:
+    """The connection by which it was noticed may live on: it is cancelled, or waits too long for a lock."""
+    grant = strong.running("src")
+    server, store = strong.lessor.store, strong.store
+    assert isinstance(server, PostgresStore)
+    store.sql("UPDATE meta SET value = 'the one before/00000001' WHERE key = 'lineage'")
+    server.lineage = Lineage("the one before", "00000001")
+    store.sql(
+        "CREATE FUNCTION lessor.keep() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN RAISE EXCEPTION USING ERRCODE = 'lock_not_available'; END $$"
+    )
+    store.sql(
+        "CREATE TRIGGER kept BEFORE UPDATE ON lessor.meta FOR EACH ROW EXECUTE FUNCTION lessor.keep()"
+    )
+    store.sql(
+        "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    for _ in range(3):
+        strong.refused(lambda: strong.complete(grant))
+    store.sql("DROP TRIGGER kept ON lessor.meta")
+    assert strong.refused(lambda: strong.complete(grant)).code == "lease_lost"
+    assert term(strong) == 1
+
+
 @pytest.mark.parametrize("kept", KEPT)
 def test_roles_that_may_ask_different_things_are_no_failover(
     strong: Yard, weak: Callable[..., Yard], kept: str

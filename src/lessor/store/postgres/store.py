@@ -54,16 +54,14 @@ class PostgresStore:
         self._clock = clock or SystemClock()
         self._local = threading.local()
         self._open: list[tuple[threading.Thread, psycopg.Connection[tuple[Any, ...]]]] = []
+        self._keeps = threading.Lock()
         self._listens = threading.Lock()
         self._heard = threading.Condition()
         self._listener: psycopg.Connection[tuple[Any, ...]] | None = None
         self.lineage = Lineage()
         self._closed = False
         try:
-            line = self._open_one()
-            migrate(line.connection)
-            self._note_lineage(line)
-            self.key = _key(line.connection)
+            self._open_one(self._begin)
         except psycopg.Error as error:
             self.close()
             raise translate(error) from error
@@ -210,8 +208,7 @@ class PostgresStore:
             line = None
         try:
             if line is None:
-                line = self._open_one()
-                self._note_lineage(line)
+                line = self._open_one(self._note_lineage)
             elif self.lineage.standby:
                 self._note_lineage(line)
         except psycopg.Error as error:
@@ -220,7 +217,13 @@ class PostgresStore:
             line.replan(self._clock.boottime_ms())
         return line
 
-    def _open_one(self) -> Line:
+    def _begin(self, line: Line) -> None:
+        migrate(line.connection)
+        self._note_lineage(line)
+        self.key = _key(line.connection)
+
+    def _open_one(self, prepare: Callable[[Line], None]) -> Line:
+        """Connect this thread; nothing is sent on a connection for which `prepare` failed."""
         if self._closed:
             raise StoreUnavailableError("The store was closed.", next_step="Open it again.")
         # psycopg's own prepared statements are off: on a rollback it would drop the line's with them.
@@ -231,23 +234,29 @@ class PostgresStore:
             prepare_threshold=None,
             **patience(self._dsn),  # type: ignore[arg-type]
         )
-        self._pooled = is_pooled(db)
-        if not self._pooled:
-            settle(db)
-        line = Line(db, own_statements(), prepared=not self._pooled)
+        try:
+            self._pooled = is_pooled(db)
+            if not self._pooled:
+                settle(db)
+            line = Line(db, own_statements(), prepared=not self._pooled)
+            prepare(line)
+        except BaseException:
+            db.close()
+            raise
         self._local.line = line
         self._keep(db)
         return line
 
     def _keep(self, db: psycopg.Connection[tuple[Any, ...]]) -> None:
         """Remember a connection to close, and close those of threads that are gone."""
-        kept = []
-        for thread, known in self._open:
-            if thread.is_alive() and not known.closed:
-                kept.append((thread, known))
-            else:
-                known.close()
-        self._open = [*kept, (threading.current_thread(), db)]
+        with self._keeps:
+            kept = []
+            for thread, known in self._open:
+                if thread.is_alive() and not known.closed:
+                    kept.append((thread, known))
+                else:
+                    known.close()
+            self._open = [*kept, (threading.current_thread(), db)]
 
     def _note_lineage(self, line: Line) -> None:
         """A new term where another server or timeline answers than before.
@@ -292,20 +301,24 @@ class PostgresStore:
         dsn = self._listen_dsn or (None if self._pooled else self._dsn)
         if dsn is None:
             return None
+        listener: psycopg.Connection[tuple[Any, ...]] | None = None
         try:
-            self._listener = psycopg.connect(
+            listener = psycopg.connect(
                 dsn,
                 autocommit=True,
                 connect_timeout=10,
                 **patience(dsn),  # type: ignore[arg-type]
             )
-            self._listener.execute(f"LISTEN {CHANNEL}")
+            listener.execute(f"LISTEN {CHANNEL}")
         except psycopg.Error as error:
+            if listener is not None:
+                listener.close()
             raise StoreUnavailableError(
                 "The direct connection for LISTEN can't be opened.",
                 next_step="Check LESSOR_LISTEN_DSN, or unset it to poll.",
             ) from error
-        return self._listener
+        self._listener = listener
+        return listener
 
 
 def _signal(error: psycopg.Error) -> LongWay | LessorError:
