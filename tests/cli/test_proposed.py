@@ -63,8 +63,9 @@ def test_of_every_repository_it_says_which_has_the_number(person: Person, tmp_pa
     assert person.ok(*proposed(page[-1])).lines[0].startswith("shop  #1")
 
 
-def test_of_another_store_it_names_that(person: Person, tmp_path: Path) -> None:
-    store = f"sqlite:///{tmp_path}/other.db"
+@pytest.mark.parametrize("scheme", ["sqlite://", ""])
+def test_of_another_store_it_names_that(person: Person, tmp_path: Path, scheme: str) -> None:
+    store = f"{scheme}{tmp_path}/other.db"
     person.ok("add", "there", "--store", store)
     said = person.ok("list", "--store", store)
     assert said.lines[-1] == f"next  lessor --store {store} show 1"
@@ -80,6 +81,10 @@ def test_an_address_that_may_have_a_password_is_never_said_again(person: Person)
     remote = "https://dana:secret@git.example/acme/shop"
     said = person.run("add", "one", "--repo", remote)
     assert "secret" not in said.out
+    for form in ("table", "json"):
+        refused = person.run("show", "1", "--repo", f"{remote}-2", "-o", form)
+        assert refused.code != 0
+        assert "secret" not in refused.out + refused.err
 
 
 def test_a_name_that_fits_two_is_refused_with_where_they_are(

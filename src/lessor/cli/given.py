@@ -21,8 +21,13 @@ def give(option: str, value: str) -> None:
     # An address may have a password in it, which is never printed.
     if option == "repo" and not ("://" in value and "@" in value):
         _REPO.set(value)
-    elif option == "store" and value.startswith("sqlite:"):
+    elif option == "store" and _is_file(value):
         _STORE.set(value)
+
+
+def _is_file(store: str) -> bool:
+    """Whether it is SQLite's, by its address or as a plain path, and no server's that was misspelt."""
+    return store.startswith("sqlite:") or not ("://" in store or "password=" in store)
 
 
 def as_given(text: str) -> str:

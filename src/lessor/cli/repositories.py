@@ -12,6 +12,7 @@ from pathlib import Path
 
 from lessor.cli.invocation import Invocation
 from lessor.errors import InvalidError, LessorError, NotARepositoryError, NotFoundError
+from lessor.git.complaint import hide_credentials
 from lessor.git.repository import (
     Repository,
     canonical_remote,
@@ -127,7 +128,7 @@ def _by_remote(
         return _registered(invocation, there)
     names = ", ".join(sorted(row.name for row in known if row.key != DRILL)[:10])
     raise NotFoundError(
-        f"No repository is known as {named[:80]!r}.",
+        f"No repository is known as {hide_credentials(named)[:80]!r}.",
         next_step=f"Known: {names}." if names else "Run any command in a clone of it first.",
     )
 
