@@ -73,9 +73,10 @@ def test_on_a_terminal_it_is_a_shell_there(person: Person, asked: str) -> None:
     assert b"begun\r\n" in seen
 
 
-def test_a_program_that_isnt_there_is_refused(person: Person, asked: str) -> None:
-    refused = person.run("open", asked, "--", "no-such-program")
-    assert (refused.code, "There is no program 'no-such-program'" in refused.err) == (5, True)
+@pytest.mark.parametrize("name", ["no-such-program", ""])
+def test_a_program_that_isnt_there_is_refused(person: Person, asked: str, name: str) -> None:
+    refused = person.run("open", asked, "--", name)
+    assert (refused.code, f"There is no program {name!r}" in refused.err) == (5, True)
 
 
 def test_a_worktree_that_is_gone_is_refused_with_the_command_that_shows_its_branch(

@@ -100,7 +100,7 @@ def _become(argv: tuple[str, ...]) -> None:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         os.execvp(argv[0], argv)  # noqa: S606 - a person's own command, as they typed it
-    except FileNotFoundError as error:
+    except (FileNotFoundError, ValueError) as error:  # Python starts nothing without a name
         raise NotFoundError(
             f"There is no program {argv[0]!r}.", next_step="Give its path after `--`."
         ) from error
