@@ -74,7 +74,6 @@ TRANSITIONS: Mapping[tuple[TaskState, TaskEvent], TaskState] = MappingProxyType(
         (_S.RECONCILING, _E.COMPLETE): _S.SUCCEEDED,
         (_S.RECONCILING, _E.FAIL): _S.FAILED,
         (_S.RECONCILING, _E.RETRY): _S.QUEUED,
-        (_S.RECONCILING, _E.BLOCK): _S.BLOCKED,
         (_S.RECONCILING, _E.QUARANTINE): _S.QUARANTINED,
         (_S.RECONCILING, _E.REQUEUE): _S.QUEUED,
         (_S.RECONCILING, _E.CANCEL): _S.CANCELLED,

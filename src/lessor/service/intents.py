@@ -317,7 +317,9 @@ def _move_on(tx: Transaction, row: LockedRow, *, same_limit: int) -> None:
     rule = decide_recovery(replace(facts, charged=row.charged, unsettled_unsafe=False))
     if rule.event is TaskEvent.SUSPECT:
         return
-    state = next_state(TaskState.RECONCILING, rule.event)
+    # As its lease's end had led there. From here on a person may not block it: that would be an end to
+    # the look that it waits for.
+    state = next_state(TaskState.RUNNING, rule.event)
     moved = {
         "task_id": row.task_id,
         "from_status": TaskState.RECONCILING,
