@@ -37,6 +37,7 @@ DURABLY = ("-c", "core.fsync=committed,reference")
 
 _OID = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _SECONDS_TO_CLEAN_UP = 5.0
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _LOOK_S = 1.0
 """How often it is looked whether git has ended, where its output hasn't."""
 _MOST_IN_A_PIPE = 1 << 20
@@ -93,9 +94,15 @@ def run_git(
             the end; the facts hold the command's name, its exit code and its own last lines.
     """
     command = ["git", *session_options(git_dir, work_tree, hooks=hooks), *args]
-    with _holding(input) as given:
-        process = _start(command, cwd=cwd, env=session_environment(env or {}), stdin=given)
-    result = _finish(process, args=args, timeout_s=timeout_s)
+    process: subprocess.Popen[bytes] | None = None
+    try:
+        with _holding(input) as given, _heard_later():
+            process = _start(command, cwd=cwd, env=session_environment(env or {}), stdin=given)
+        result = _finish(process, args=args, timeout_s=timeout_s)
+    except BaseException:  # a signal may come before it is waited for
+        if process is not None and process.returncode is None:
+            _stop(process)
+        raise
     if check and result.code != 0:
         refused = failure(args, result)
         if refused.facts.get(OF_DISK) and _may_be_named(args, input, cwd=cwd, git_dir=git_dir):
@@ -249,6 +256,26 @@ def _start(
         ) from missing
     except OSError as refused:
         raise GitError(f"git couldn't be started: {refused.strerror}.") from refused
+
+
+@contextlib.contextmanager
+def _heard_later() -> Iterator[None]:
+    """Hear what ends this process after the block: while git begins, it would be left to nobody."""
+    if threading.current_thread() is not threading.main_thread():  # there no signal is heard
+        yield
+        return
+    heard: list[int] = []
+    before = {number: signal.getsignal(number) for number in _ENDING}
+    taken = {number: handler for number, handler in before.items() if callable(handler)}
+    for number in taken:
+        signal.signal(number, lambda number, _: heard.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in taken.items():
+            signal.signal(number, handler)
+    for late in heard:
+        signal.raise_signal(late)
 
 
 class _UnwantedError(Exception):
